@@ -1,0 +1,43 @@
+# Each target sets up .venv when it is missing or older than what it is made from, and nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint format bench docs clean
+.DEFAULT_GOAL := demo
+
+demo: .venv/base.stamp          ## the main job on generated data: prints and writes what it found
+	$(BIN)/dpcml demo --out dpcml-demo
+
+test: lint                      ## everything that CI checks
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope
+
+lint: .venv/dev.stamp           ## style, types, and imports that go downwards only
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev.stamp         ## put the code into the house's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/dev.stamp          ## speed as ratios within one run
+	$(BIN)/dpcml bench evaluate
+
+docs: .venv/dev.stamp           ## the documentation site, in site/
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:                          ## everything that can be made again
+	rm -rf .venv site dist dpcml-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/base.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable ".[plots]"
+	touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable ".[dev]"
+	touch .venv/base.stamp $@

@@ -1,0 +1,37 @@
+"""What several tests share: a small world, and the real data where there is some."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcml import Interactions
+from dpcml.data.items import Attributes, ItemTable
+
+
+@pytest.fixture(scope="session")
+def blocks() -> Interactions:
+    """Two kinds of users who each like half of the items, and most of that half: any correct model must learn it."""
+    rng = np.random.default_rng(0)
+    liked = rng.random((60, 40)) < 0.6
+    liked[:30, 20:] = False
+    liked[30:, :20] = False
+    kinds = Attributes.from_sets([{"left"} if item < 20 else {"right"} for item in range(40)])
+    return Interactions.from_csr(
+        liked,
+        user_ids=[f"user-{k}" for k in range(60)],
+        item_ids=100 + np.arange(40),
+        items=ItemTable(100 + np.arange(40), attributes=kinds),
+    )
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the real data sets."""
+    folder = os.environ.get("DPCML_DATA")
+    if not folder:
+        pytest.skip("DPCML_DATA is not set: no real data here")
+    return Path(folder)
