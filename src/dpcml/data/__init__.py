@@ -1,0 +1,1 @@
+"""Data in: interactions, readers, named sets, splits and the planted world."""

@@ -1,0 +1,49 @@
+"""Checks of what `Interactions` are built from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dpcml.arrays import IntArray
+from dpcml.errors import DataError
+
+
+def matrix_entries(matrix: Any) -> sparse.coo_array:
+    """Return the entries of a dense or sparse matrix, checked to be finite numbers.
+
+    Examples
+    --------
+    >>> matrix_entries([[0, 2], [0, 0]]).data.tolist()
+    [2]
+    """
+    try:
+        entries = sparse.coo_array(matrix)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"a {type(matrix).__name__} is no matrix: pass a scipy sparse or dense array") from error
+    if entries.ndim != 2:
+        raise DataError(f"a matrix of {entries.ndim} dimensions: interactions need (users, items)")
+    if entries.dtype.kind not in "biuf":
+        raise DataError(f"a matrix of {entries.dtype}: its entries must be numbers or truth values")
+    if entries.dtype.kind == "f" and not np.isfinite(entries.data).all():
+        raise DataError("the matrix holds NaN or infinite values: every entry must be a finite number")
+    return entries
+
+
+def check_codes(codes: IntArray, count: int, kind: str) -> None:
+    """Reject positions outside ``range(count)``.
+
+    Examples
+    --------
+    >>> check_codes(np.array([0, 2]), 2, "item")
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: item position 2: positions of 2 items must lie between 0 and 1
+    """
+    for extreme in (codes.min(), codes.max()) if len(codes) else ():
+        if not 0 <= extreme < count:
+            raise DataError(
+                f"{kind} position {extreme}: positions of {count} {kind}s must lie between 0 and {count - 1}"
+            )

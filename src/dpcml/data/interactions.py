@@ -1,0 +1,336 @@
+"""`Interactions`: who likes what, with the ids that the outside world uses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from dpcml.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
+from dpcml.data.checks import check_codes, matrix_entries
+from dpcml.data.ids import id_array, known, unique_ids
+from dpcml.data.items import ItemTable
+from dpcml.data.preparation import Preparation as Preparation
+from dpcml.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from dpcml.data.split import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Positives of users on items: a frozen CSR with external ids.
+
+    Build one with `from_csr`, `from_frame` or `from_file`; the constructor takes arrays that are in order
+    already and does not copy them.
+
+    Parameters
+    ----------
+    indptr
+        ``indices[indptr[u]:indptr[u + 1]]`` are the items of user ``u``; shape (users + 1,).
+    indices
+        Item positions, ascending and unique within each user.
+    user_ids
+        External user ids, integers or strings, one per row.
+    items
+        External item ids, titles and attributes, one per column.
+    timestamps
+        Time of each positive, parallel to ``indices``, if known.
+    catalogue_size
+        Items in the source's catalogue, liked by somebody or not, if known.
+    preparation
+        How the positives came about.
+    split_hash
+        Hash of the split that this is a part of, if any.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(sparse.csr_array([[1, 0, 1], [0, 1, 0]]))
+    >>> data
+    Interactions(2 users, 3 items, 3 positives)
+    >>> data.of(0).tolist()
+    [0, 2]
+    """
+
+    indptr: IntArray
+    indices: IntArray
+    user_ids: Array
+    items: ItemTable
+    timestamps: FloatArray | None = None
+    catalogue_size: int | None = None
+    preparation: Preparation = field(default_factory=Preparation)
+    split_hash: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "user_ids", id_array(self.user_ids))
+        for name in ("indptr", "indices", "user_ids", "timestamps"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, frozen(np.asarray(value)))
+        if self.indptr.shape != (self.n_users + 1,) or self.indptr[-1] != self.n_positives:
+            raise DataError(
+                f"indptr of shape {self.indptr.shape} does not fit {self.n_users} users"
+                f" and {self.n_positives} positives: it must have users + 1 entries and end in the positives"
+            )
+        if self.timestamps is not None and self.timestamps.shape != self.indices.shape:
+            raise DataError(f"{len(self.timestamps)} timestamps for {self.n_positives} positives: pass one each")
+
+    @classmethod
+    def from_csr(
+        cls,
+        matrix: sparse.csr_array | sparse.csr_matrix | Any,
+        *,
+        user_ids: Sequence[Any] | Array | None = None,
+        item_ids: Sequence[Any] | Array | None = None,
+        items: ItemTable | None = None,
+        min_rating: float | None = None,
+    ) -> Interactions:
+        """Take the positive entries of a (users, items) matrix; empty rows and columns are kept.
+
+        Parameters
+        ----------
+        matrix
+            Any scipy sparse matrix, or a dense array. Zeros are no positives, stored or not; an entry that is
+            stored twice counts once.
+        user_ids, item_ids
+            External ids of rows and columns; positions by default.
+        items
+            Titles and attributes; found by item id, or column by column without ``item_ids``.
+        min_rating
+            Entries below it are no positives. Without it, every entry must be at least 0.
+
+        Examples
+        --------
+        >>> ratings = sparse.csr_array([[5, 3], [0, 4]])
+        >>> Interactions.from_csr(ratings, min_rating=4, item_ids=["alien", "heat"]).csr.toarray()
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
+        """
+        entries = matrix_entries(matrix)
+        values = entries.data
+        if min_rating is None and len(values) and values.min() < 0:
+            raise DataError(
+                f"the matrix holds the negative value {values.min()}: positives are entries above 0;"
+                " pass min_rating to turn ratings into positives"
+            )
+        if min_rating is not None and not np.isfinite(min_rating):
+            raise ParameterError(f"min_rating={min_rating!r}: must be a finite number")
+        low = np.zeros(len(values), dtype=bool) if min_rating is None else values < min_rating
+        keep = (values != 0) & ~low
+        n_users, n_items = entries.shape
+        users = unique_ids(user_ids, n_users, "user_ids")
+        columns = unique_ids(items.ids if item_ids is None and items is not None else item_ids, n_items, "item_ids")
+        table = ItemTable(columns) if items is None else items.take(columns)
+        rows, cols = entries.coords
+        done = Preparation(rows=len(values), below_rating=int(low.sum()))
+        return cls.from_codes(rows[keep], cols[keep], users, table, preparation=done)
+
+    @classmethod
+    def from_codes(
+        cls,
+        users: IntArray,
+        items: IntArray,
+        user_ids: Array,
+        table: ItemTable,
+        *,
+        timestamps: FloatArray | None = None,
+        catalogue_size: int | None = None,
+        preparation: Preparation | None = None,
+    ) -> Interactions:
+        """Build from parallel positions of users and items; of a pair that repeats, the latest counts.
+
+        Examples
+        --------
+        >>> table = ItemTable(np.array(["a", "b"], dtype=object))
+        >>> Interactions.from_codes(np.array([1, 0, 1]), np.array([0, 1, 0]), np.array([7, 8]), table)
+        Interactions(2 users, 2 items, 2 positives)
+        """
+        n_users, n_items = len(user_ids), len(table)
+        check_codes(users, n_users, "user")
+        check_codes(items, n_items, "item")
+        keys = users.astype(np.int64) * max(n_items, 1) + items
+        if timestamps is None:
+            keys = np.sort(keys)  # np.unique hashes first, which takes many times as long
+            keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        else:
+            order = np.lexsort((timestamps, keys))
+            keys = keys[order]
+            last = np.append(keys[1:] != keys[:-1], True)[: len(keys)]
+            keys, timestamps = keys[last], timestamps[order[last]]
+        owners, columns = np.divmod(keys, max(n_items, 1))
+        indptr = np.zeros(n_users + 1, dtype=np.int64)
+        np.cumsum(np.bincount(owners, minlength=n_users), out=indptr[1:])
+        done = preparation or Preparation(rows=len(users))
+        done = replace(done, duplicates=done.duplicates + len(users) - len(keys))
+        return cls(indptr, columns.astype(np.int32), user_ids, table, timestamps, catalogue_size, done)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> Interactions:
+        """Build from a pandas or polars frame; see `dpcml.data.prepare.from_frame` for the options.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> likes = pl.DataFrame({"user_id": ["ann", "ann", "bob"], "item_id": [3, 5, 3]})
+        >>> Interactions.from_frame(likes)
+        Interactions(2 users, 2 items, 3 positives)
+        """
+        from dpcml.data.prepare import from_frame
+
+        return from_frame(frame, **options)
+
+    @classmethod
+    def from_file(cls, path: str | Path, **options: Any) -> Interactions:
+        r"""Read a CSV, TSV, Parquet, MovieLens, Steam or list file; see `dpcml.data.readers.read`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "likes.csv"
+        ...     _ = file.write_text("user,item\nann,tea\nbob,tea\n")
+        ...     Interactions.from_file(file)
+        Interactions(2 users, 1 items, 2 positives)
+        """
+        from dpcml.data.readers import read
+
+        return read(path, **options)
+
+    @property
+    def n_users(self) -> int:
+        """Number of rows."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """Number of columns, items that nobody likes included."""
+        return len(self.items)
+
+    @property
+    def n_positives(self) -> int:
+        """Number of (user, item) pairs."""
+        return len(self.indices)
+
+    @property
+    def item_ids(self) -> Array:
+        """External item ids, one per column."""
+        return self.items.ids
+
+    @property
+    def item_id_space(self) -> int:
+        """Largest integer item id plus one, as the paper counts items; the number of items for other ids."""
+        if self.item_ids.dtype.kind in "iu" and self.n_items:
+            return int(self.item_ids.max()) + 1
+        return self.n_items
+
+    @property
+    def per_user(self) -> IntArray:
+        """Positives of each user; shape (users,)."""
+        return np.diff(self.indptr)
+
+    @property
+    def per_item(self) -> IntArray:
+        """Users of each item; shape (items,)."""
+        return np.bincount(self.indices, minlength=self.n_items)
+
+    @property
+    def rows(self) -> IntArray:
+        """User position of each positive, parallel to ``indices``."""
+        return np.repeat(np.arange(self.n_users), self.per_user)
+
+    @cached_property
+    def csr(self) -> sparse.csr_array:
+        """The positives as a scipy CSR of float32 ones, read-only; shape (users, items)."""
+        ones = frozen(np.ones(self.n_positives, dtype=np.float32))
+        return sparse.csr_array((ones, self.indices, self.indptr), shape=(self.n_users, self.n_items))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of positives and ids, the same wherever they were read from."""
+        digest = hashlib.sha256(f"{self.n_users} {self.n_items} {self.n_positives}".encode())
+        digest.update(np.ascontiguousarray(self.indptr, dtype="<i8").data)
+        digest.update(np.ascontiguousarray(self.indices, dtype="<i4").data)
+        for ids in (self.user_ids, self.item_ids):
+            digest.update(b"|" + ids.dtype.kind.encode())
+            if ids.dtype.kind == "i":
+                digest.update(np.ascontiguousarray(ids, dtype="<i8").data)
+            else:
+                digest.update("\0".join(ids.tolist()).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Interactions({self.n_users:,} users, {self.n_items:,} items, {self.n_positives:,} positives)"
+
+    def of(self, user: int) -> IntArray:
+        """Return the item positions of the user at a row."""
+        return self.indices[self.indptr[user] : self.indptr[user + 1]]
+
+    def user_rows(self, ids: Sequence[Any] | Array) -> IntArray:
+        """Return the row of each external user id, or say which id is unknown."""
+        return known(self.user_ids, np.atleast_1d(id_array(ids)), "user", self._user_order)
+
+    def item_columns(self, ids: Sequence[Any] | Array) -> IntArray:
+        """Return the column of each external item id, or say which id is unknown."""
+        return known(self.item_ids, np.atleast_1d(id_array(ids)), "item", self.items.order)
+
+    @cached_property
+    def _user_order(self) -> IntArray:
+        return np.argsort(self.user_ids, kind="stable")
+
+    def select(self, keep: BoolArray, *, split_hash: str | None = None) -> Interactions:
+        """Return some of the positives (a mask parallel to ``indices``); users, items and shape stay."""
+        keep = np.asarray(keep)
+        if keep.dtype != bool or keep.shape != self.indices.shape:
+            raise ParameterError(
+                f"keep of type {keep.dtype} and shape {keep.shape}: pass {self.n_positives} truth values"
+            )
+        # The end is padded for users without positives at the end; others without are masked, because
+        # reduceat gives an empty segment the element at its start.
+        counts = np.add.reduceat(np.append(keep, False), self.indptr[:-1], dtype=np.int64) * (self.per_user > 0)
+        return replace(
+            self,
+            indptr=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]),
+            indices=self.indices[keep],
+            timestamps=None if self.timestamps is None else self.timestamps[keep],
+            preparation=Preparation(rows=self.n_positives),
+            split_hash=split_hash,
+        )
+
+    def with_items(self, items: ItemTable) -> Interactions:
+        """Return the same positives with titles and attributes from a catalogue, found by item id."""
+        return replace(self, items=items.take(self.item_ids), catalogue_size=len(items))
+
+    def split(self, parts: Sequence[float] = (0.6, 0.2, 0.2), rng: Seed = 0) -> Split:
+        """Split each user's positives at random; see `dpcml.data.split.by_ratio`.
+
+        Examples
+        --------
+        >>> data = Interactions.from_csr(np.ones((3, 10)))
+        >>> train, valid, test = data.split((0.6, 0.2, 0.2), np.random.default_rng(0))
+        >>> train, test
+        (Interactions(3 users, 10 items, 18 positives), Interactions(3 users, 10 items, 6 positives))
+        """
+        from dpcml.data.split import by_ratio
+
+        return by_ratio(self, parts, rng)
+
+
+def as_interactions(source: Any) -> Interactions:
+    """Return `Interactions` from whatever users may have: them, a matrix, or a frame.
+
+    Examples
+    --------
+    >>> as_interactions(np.eye(3))
+    Interactions(3 users, 3 items, 3 positives)
+    """
+    if isinstance(source, Interactions):
+        return source
+    if sparse.issparse(source) or isinstance(source, np.ndarray):
+        return Interactions.from_csr(source)
+    return Interactions.from_frame(source)

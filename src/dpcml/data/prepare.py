@@ -1,0 +1,259 @@
+"""From rows to `Interactions`: check values, apply the threshold, collapse duplicates, drop the thin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from dpcml.data.columns import Columns, assign_columns
+from dpcml.data.interactions import Interactions, Preparation
+from dpcml.data.items import ItemTable
+from dpcml.data.values import Where, encode_ids, numbers, seconds
+from dpcml.errors import DataError, ParameterError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How rows become positives.
+
+    Examples
+    --------
+    >>> Rules.of({"min_rating": 4})
+    Rules(min_rating=4, min_user=1, core=1, text_ids=False)
+    >>> Rules.of({"min_users": 5})
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: unknown option 'min_users': did you mean 'min_user'?
+    """
+
+    min_rating: float | None = None  # rows with a lower rating are no positives; None: every row is one
+    min_user: int = 1  # users with fewer positives are dropped
+    core: int = 1  # users and items with fewer positives are dropped, until none is left
+    text_ids: bool = False  # keep ids as text, even where all of them are whole numbers
+
+    def __post_init__(self) -> None:
+        for name in ("min_user", "core"):
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ParameterError(f"{name}={value!r}: must be a whole number of at least 1")
+        least: Any = self.min_rating
+        if least is not None and (not isinstance(least, (int, float, np.number)) or not np.isfinite(least)):
+            raise ParameterError(f"min_rating={least!r}: must be a finite number")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Rules:
+        """Build from options by name, and say which name is unknown."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise ParameterError(f"unknown option {name!r}: {did_you_mean(name, known)}")
+        return cls(**options)
+
+
+def from_frame(
+    frame: Any,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    time: str | None = None,
+    items: ItemTable | None = None,
+    **rules: Any,
+) -> Interactions:
+    """Build `Interactions` from a pandas or polars frame with one row per interaction.
+
+    Parameters
+    ----------
+    frame
+        A pandas, polars or other eager frame that narwhals knows.
+    user, item, rating, time
+        Names of the columns; guessed from common names where not given (``preparation.notes`` says what was).
+        ``rating=""`` or ``time=""`` leaves that column out.
+    items
+        Titles and attributes; found by item id.
+    **rules
+        The fields of `Rules`: ``min_rating``, ``min_user``, ``core``, ``text_ids``.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"user": [1, 1, 2], "movie_id": [7, 8, 7], "rating": [5, 2, 4]})
+    >>> data = from_frame(rows, min_rating=4)
+    >>> data
+    Interactions(2 users, 1 items, 2 positives)
+    >>> for line in data.preparation.lines():
+    ...     print(line)
+    guessed: user = 'user', item = 'movie_id', rating = 'rating'
+    rows below the rating threshold: 1
+    items dropped, too few positives: 1
+    """
+    try:
+        native = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        raise DataError(f"a {type(frame).__name__} is no frame: pass a pandas or polars DataFrame") from None
+    except nw.exceptions.NarwhalsError as error:
+        raise DataError(f"the frame cannot be used: {error}") from None
+    by_name = {str(name): name for name in native.columns}  # pandas names columns by any object
+    columns, notes = assign_columns(list(by_name), Columns(user, item, rating, time))
+    picked = {role: _series(native.get_column(by_name[name]), name) for role, name in columns.named().items()}
+    table = pl.DataFrame(picked)
+    return prepare(table, _row, Rules.of(rules), items=items, notes=notes, source="the frame")
+
+
+def _row(row: int) -> str:
+    return f"row {row}"
+
+
+def _series(column: nw.Series[Any], name: str) -> pl.Series:
+    """Return a column of any frame as a polars series, missing values as nulls."""
+    if column.implementation.is_polars():
+        return pl.Series(column.to_native())
+    missing = column.is_null().to_numpy()
+    try:
+        if column.dtype == nw.Datetime:
+            values = pl.Series(column.dt.timestamp("us").fill_null(0).to_numpy() / 1e6)
+        elif column.dtype.is_numeric():
+            values = pl.Series(column.fill_null(0).to_numpy())
+        else:
+            pairs = zip(column.to_list(), missing.tolist(), strict=True)
+            return pl.Series([None if gone else value for value, gone in pairs], strict=False)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"column {name!r} of the frame cannot be used: {error}") from None
+    return values.zip_with(pl.Series(~missing), pl.Series([None], dtype=values.dtype))
+
+
+def prepare(
+    table: pl.DataFrame,
+    where: Where,
+    rules: Rules,
+    *,
+    items: ItemTable | None = None,
+    notes: tuple[str, ...] = (),
+    source: str = "the data",
+) -> Interactions:
+    """Turn a table with columns ``user``, ``item`` and perhaps ``rating``, ``time`` into `Interactions`.
+
+    Columns may be text or typed; a value that breaks a rule is reported with ``where`` it stands.
+
+    Parameters
+    ----------
+    table
+        One row per interaction.
+    where
+        Says where a row stands, for errors.
+    rules
+        What counts as a positive, and which users and items stay.
+    items
+        Titles and attributes; found by item id.
+    notes
+        What a reader guessed or found.
+    source
+        What to call the whole table in an error.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"user": ["1", "1"], "item": ["7", "-8"]})
+    >>> prepare(rows, lambda row: f"likes.csv, line {row + 2}", Rules())
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: likes.csv, line 3: item id '-8': whole-number ids must lie between 0 and
+    9223372036854775807; pass text_ids=True (--text-ids) to treat ids as text
+    """
+    if not len(table):
+        raise DataError(f"{source}: no rows; at least one interaction is needed")
+    users, user_ids = encode_ids(table["user"], "user", where, rules.text_ids)
+    columns, item_ids = encode_ids(table["item"], "item", where, rules.text_ids)
+    times = seconds(table["time"], where) if "time" in table.columns else None
+    keep = np.ones(len(table), dtype=bool)
+    if "rating" in table.columns:
+        ratings = numbers(table["rating"], "rating", where)
+        low, high = ratings.min(), ratings.max()
+        if rules.min_rating is not None:
+            keep = ratings >= rules.min_rating
+        elif low != high:
+            hint = "every row counts; min_rating (--min-rating) sets a threshold"
+            notes = (*notes, f"ratings from {low:g} to {high:g}: {hint}")
+    elif rules.min_rating is not None:
+        raise DataError(f"{source}: min_rating={rules.min_rating:g}, but there is no rating column to compare it with")
+    done = Preparation(rows=len(table), below_rating=int((~keep).sum()), notes=notes)
+    data = Interactions.from_codes(
+        users[keep], columns[keep], user_ids, ItemTable(item_ids),
+        timestamps=None if times is None else times[keep], preparation=done,
+    )  # fmt: skip
+    try:
+        data = drop_thin(data, rules)
+        return data if items is None else _describe(data, items)
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from None
+
+
+def _describe(data: Interactions, items: ItemTable) -> Interactions:
+    """Add titles and attributes, and note how many items have none."""
+    missing = int((items.find(data.item_ids) < 0).sum())
+    if missing == data.n_items:
+        ours, theirs = (", ".join(str(value) for value in ids[:3]) for ids in (data.item_ids, items.ids))
+        raise DataError(f"no item is in the catalogue given: ids here look like {ours}; there like {theirs}")
+    data = data.with_items(items)
+    if not missing:
+        return data
+    notes = (*data.preparation.notes, f"not in the catalogue: {missing:,} of {data.n_items:,} items")
+    return replace(data, preparation=replace(data.preparation, notes=notes))
+
+
+def drop_thin(data: Interactions, rules: Rules) -> Interactions:
+    """Drop users and items with too few positives, and report how many.
+
+    Users and items without any positive go too, so every id left has one.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.array([[1, 1, 0], [0, 1, 0]]))
+    >>> thin = drop_thin(data, Rules(min_user=2))
+    >>> thin, thin.preparation.users_dropped, thin.preparation.items_dropped
+    (Interactions(1 users, 2 items, 2 positives), 1, 1)
+    """
+    rows = data.rows
+    keep = np.ones(data.n_positives, dtype=bool)
+    while True:
+        per_user = np.bincount(rows[keep], minlength=data.n_users)
+        per_item = np.bincount(data.indices[keep], minlength=data.n_items)
+        thin = (per_user < max(rules.min_user, rules.core))[rows] | (per_item < rules.core)[data.indices]
+        if not (thin & keep).any():
+            break
+        keep &= ~thin
+        if rules.core == 1:
+            break
+    if not keep.any():
+        raise DataError(_nothing_left(data, rules))
+    some_users, some_items = np.zeros(data.n_users, dtype=bool), np.zeros(data.n_items, dtype=bool)
+    some_users[rows[keep]] = True
+    some_items[data.indices[keep]] = True
+    done = replace(
+        data.preparation,
+        users_dropped=data.preparation.users_dropped + int((~some_users).sum()),
+        items_dropped=data.preparation.items_dropped + int((~some_items).sum()),
+    )
+    new_user, new_item = np.cumsum(some_users) - 1, np.cumsum(some_items) - 1
+    return Interactions.from_codes(
+        new_user[rows[keep]], new_item[data.indices[keep]],
+        data.user_ids[some_users], data.items.select(some_items),
+        timestamps=None if data.timestamps is None else data.timestamps[keep],
+        catalogue_size=data.catalogue_size, preparation=done,
+    )  # fmt: skip
+
+
+def _nothing_left(data: Interactions, rules: Rules) -> str:
+    if not data.n_positives:
+        least = rules.min_rating
+        return "there are no positives" if least is None else f"no rating reaches min_rating={least:g}; lower it"
+    if rules.core > 1:
+        return f"all {data.n_users:,} users are filtered out by core={rules.core}; lower it"
+    most = int(data.per_user.max())
+    return (
+        f"all {data.n_users:,} users are filtered out by min_user={rules.min_user}:"
+        f" the most active has {most} positives; lower it"
+    )

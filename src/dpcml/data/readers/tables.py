@@ -1,0 +1,223 @@
+"""CSV and TSV: the separator, the header and the columns are guessed where the caller does not name them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, assign_columns, plain
+from dpcml.data.readers.base import READERS, Options, Parsed, Reader
+from dpcml.data.readers.scan import Records, records
+from dpcml.data.readers.text import Source
+from dpcml.errors import DataError, ParameterError
+
+SAMPLE = 200  # records that separator, header and numeric columns are guessed from
+WORDS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+SPELLED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
+INTERACTION_NAMES = frozenset(name for names in COMMON_NAMES.values() for name in names)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A delimited file whose separator and header are settled."""
+
+    source: Source
+    names: tuple[str, ...]
+    header: bool
+    rows: Records
+    notes: tuple[str, ...]
+
+    def where(self, row: int) -> str:
+        """Say where a row stands, not counting the header."""
+        return self.source.line(int(self.rows.lines[row + self.header]))
+
+    def parsed(self, columns: Columns, notes: tuple[str, ...] = ()) -> Parsed:
+        """Return the columns that play a role under the names of their roles."""
+        named = columns.named()
+        cells = self.rows.columns([self.names.index(name) for name in named.values()])
+        table = cells.slice(int(self.header)).rename(dict(zip(cells.columns, named, strict=True)))
+        return Parsed(table, self.where, (*self.notes, *notes))
+
+    def sample(self) -> list[tuple[str, ...]]:
+        """Return the first rows, without the header."""
+        return self.rows.head(SAMPLE)[int(self.header) :]
+
+
+@dataclass(frozen=True)
+class Tables(Reader):
+    """Delimited text with one interaction per line."""
+
+    separators: tuple[str, ...] = tuple(WORDS)
+    endings: tuple[str, ...] = (".csv",)
+    takes = frozenset({"user", "item", "rating", "time", "separator", "header"})
+
+    def matches(self, name: str, head: str) -> int:
+        """Any text may be a table; the ending of the name makes it likely."""
+        if not any(separator in head for separator in self.separators):
+            return int(len(self.separators) > 1)  # the widest choice is the last resort
+        return 2 if name.endswith(self.endings) else int(len(self.separators) > 1)
+
+    def parse(self, source: Source, options: Options) -> Parsed:
+        """Return the columns for user, item, rating and time."""
+        given = Columns(options.user, options.item, options.rating, options.time)
+        table = open_table(source, options, self.separators, INTERACTION_NAMES, given.named().values())
+        if not table.header:
+            return table.parsed(*_by_position(table, given))
+        try:
+            return table.parsed(*assign_columns(table.names, given, source.name))
+        except DataError as error:
+            hint = "" if options.header else " (line 1 was taken for a header; header=False says it is data)"
+            raise DataError(f"{error}{hint}") from None
+
+    def titles(self, name: str) -> tuple[str, ...]:
+        """MovieLens since 2015 comes as ``ratings.csv`` and ``movies.csv``."""
+        return ("movies.csv",) if name == "ratings.csv" else ()
+
+
+def open_table(
+    source: Source,
+    options: Options,
+    separators: Sequence[str] = tuple(WORDS),
+    known: Collection[str] = (),
+    given: Collection[str] = (),
+) -> Table:
+    r"""Settle separator and header of a delimited file.
+
+    Parameters
+    ----------
+    source
+        The file.
+    options
+        ``separator`` and ``header``, where the caller named them.
+    separators
+        Those to try.
+    known
+        Column names, in `plain` spelling, that give a header away.
+    given
+        Column names the caller chose; one of them in the first line makes it a header.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> table = open_table(Source(Path("a.csv"), b"who;what\n1;2\n"), Options())
+    >>> table.names, table.notes
+    (('who', 'what'), ('separator: semicolon', 'header: line 1'))
+    """
+    data = source.text()
+    separator, notes = options.separator, []
+    if separator is None:
+        separator = sniff(source.head(), separators)
+        notes.append(f"separator: {WORDS.get(separator, separator)}")
+    else:
+        separator = _checked(separator)
+    rows = records(source, data, separator)
+    if rows.width == 1:
+        tried = [separator] if options.separator else separators
+        said = ", ".join(WORDS.get(mark, repr(mark)) for mark in tried)
+        raise DataError(
+            f"{source.path}: one column only, but users and items need two; separators tried: {said};"
+            " name the right one with separator='...' (--separator)"
+        )
+    first = rows.head(SAMPLE)
+    header = options.header
+    if header is None:
+        header = _is_header(first, known, given)
+        notes.append(f"header: line {rows.lines[0]}" if header else "no header")
+    names = [name.strip() for name in first[0]] if header else [f"column_{n + 1}" for n in range(rows.width)]
+    return Table(source, tuple(names), header, rows, tuple(notes))
+
+
+def sniff(head: str, separators: Sequence[str] = tuple(WORDS)) -> str:
+    r"""Return the separator that splits most lines into the same number of fields, more than one.
+
+    Examples
+    --------
+    >>> sniff("user;item;rating\n1;2;3,5\n"), sniff("user\titem\n1\ta, b\n")
+    (';', '\t')
+    """
+    best, separator = (0.5, 0), separators[0]
+    head = head.replace("\r\n", "\n").replace("\r", " ")  # the csv module takes no return within a field
+    for candidate in separators:
+        try:
+            rows = islice(csv.reader(io.StringIO(head, newline="\n"), delimiter=candidate), SAMPLE)
+            widths = Counter(len(row) for row in rows if row)
+        except csv.Error:
+            continue
+        common = [(count / widths.total(), width) for width, count in widths.items() if width > 1]
+        if common and max(common) > best:
+            best, separator = max(common), candidate
+    return separator
+
+
+def _checked(separator: str) -> str:
+    separator = SPELLED.get(separator, separator)
+    if not separator or any(mark in '"\n\r\0' for mark in separator):
+        raise ParameterError(f"separator={separator!r}: pass one or more characters such as ',' or '::'")
+    return separator
+
+
+def _is_header(rows: Sequence[Sequence[str]], known: Collection[str], given: Collection[str]) -> bool:
+    """Return whether the first row names columns: by a common or chosen name, or by text above numbers."""
+    first, rest = rows[0], rows[1:]
+    chosen = {name for name in given if name and _position(name) is None}
+    if any(plain(cell) in known or cell.strip() in chosen for cell in first):
+        return True
+    if any(is_number(cell) for cell in first):
+        return False
+    return any(share_of_numbers([row[place] for row in rest]) > 0.5 for place in range(len(first)))
+
+
+def _by_position(table: Table, given: Columns) -> tuple[Columns, tuple[str, ...]]:
+    """Give columns without names their roles: user, item, then rating and time if they are numbers."""
+    chosen = {role: f"column_{_position(name)}" if _position(name) else name for role, name in given.named().items()}
+    free = [name for name in table.names if name not in chosen.values()]
+    sample = table.sample()
+    found: dict[str, str] = {}
+    for role in COMMON_NAMES:
+        if role in chosen:
+            if not chosen[role]:
+                free = free[1:]  # the column that would have played the role is left out
+            continue
+        if not free:
+            break
+        place = table.names.index(free[0])
+        if role in OPTIONAL and share_of_numbers([row[place] for row in sample]) < 0.5:
+            break  # a few bad values are an error in a column of numbers, most of them are another column
+        found[role] = free.pop(0)
+    said = ", ".join(f"{role} = {name}" for role, name in found.items())
+    columns, _ = assign_columns(table.names, replace(Columns(**chosen), **found), table.source.name)
+    return columns, (f"guessed by position: {said}",) if said else ()
+
+
+def _position(name: str) -> int | None:
+    digits = name.removeprefix("column_")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell reads as a number, NaN and infinity included."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def share_of_numbers(cells: Sequence[str]) -> float:
+    """Return the share of numbers among the cells that are not empty, 0 where all are.
+
+    Examples
+    --------
+    >>> share_of_numbers(["4", "3.5", "", "x", "y"])
+    0.5
+    """
+    filled = [cell for cell in cells if cell.strip()]
+    return sum(is_number(cell) for cell in filled) / max(len(filled), 1)
+
+
+READERS.add("csv", Tables())
+READERS.add("tsv", Tables(("\t",), (".tsv", ".tab")))

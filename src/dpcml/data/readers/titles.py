@@ -1,0 +1,190 @@
+"""Titles and attributes of items: ``movies.dat``, ``u.item``, or any table with an id column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from dpcml.arrays import BoolArray
+from dpcml.data.columns import COMMON_NAMES, plain
+from dpcml.data.items import Attributes, ItemTable
+from dpcml.data.readers.base import Options
+from dpcml.data.readers.parquet import MAGIC, parquet_columns, parquet_names
+from dpcml.data.readers.scan import records
+from dpcml.data.readers.tables import open_table
+from dpcml.data.readers.text import Source, open_source
+from dpcml.data.values import Where, encode_ids, reject
+from dpcml.errors import DataError
+
+ID_NAMES = ("id", *COMMON_NAMES["item"])
+TITLE_NAMES = ("title", "name", "itemname", "itemtitle", "movietitle", "productname", "producttitle", "label")
+ATTRIBUTE_NAMES = ("genres", "genre", "tags", "tag", "categories", "category", "attributes", "topics")
+NOTHING = ("", "(no genres listed)")
+U_ITEM_WIDTH, U_ITEM_FLAGS = 24, 5  # fields of u.item, and where its flags begin
+ML_100K_GENRES = (
+    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
+    "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
+)  # fmt: skip
+
+
+def read_items(
+    path: str | Path,
+    *,
+    item: str | None = None,
+    title: str | None = None,
+    attributes: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    encoding: str | None = None,
+    text_ids: bool = False,
+) -> ItemTable:
+    r"""Read titles and attribute sets of items.
+
+    Parameters
+    ----------
+    path
+        ``movies.dat`` (``id::title::A|B``), ``u.item``, CSV, TSV or Parquet, perhaps gzipped.
+    item, title, attributes
+        Names of the columns of a table; guessed from common names where not given. Attributes are split at
+        ``|``, or else at ``;``, or else at ``,``.
+    separator, header, encoding
+        As for `dpcml.data.readers.read`.
+    text_ids
+        Keep ids as text, even where all of them are whole numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "movies.dat"
+    ...     _ = file.write_text("1::Heat (1995)::Action|Crime\n2::Sabrina (1995)::Comedy\n")
+    ...     films = read_items(file)
+    >>> films.title(0), films.attributes.of(0)
+    ('Heat (1995)', ['Action', 'Crime'])
+    """
+    source = open_source(path, encoding)
+    given = {"item": item, "title": title, "attributes": attributes}
+    head = source.head()
+    first = head.partition("\n")[0]
+    if head.startswith(MAGIC):
+        found = _from_parquet(source, given)
+    elif separator is None and first.count("::") == 2:
+        found = _from_movies(source)
+    elif separator is None and first.count("|") == U_ITEM_WIDTH - 1:
+        found = _from_u_item(source)
+    else:
+        found = _from_table(source, given, Options(separator=separator, header=header))
+    return _item_table(source, found, text_ids)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Columns ``item`` and perhaps ``title``, and attribute names per row if known."""
+
+    table: pl.DataFrame
+    where: Where
+    sets: list[list[str]] | None = None
+
+
+def _from_movies(source: Source) -> _Found:
+    rows = records(source, source.text(fallback="latin-1"), "::")
+    cells = rows.columns([0, 1, 2])
+    table = cells.rename({"0": "item", "1": "title", "2": "attributes"})
+    return _Found(table, lambda row: source.line(int(rows.lines[row])), _split(table["attributes"]))
+
+
+def _from_u_item(source: Source) -> _Found:
+    rows = records(source, source.text(fallback="latin-1"), "|")
+
+    def where(row: int) -> str:
+        return source.line(int(rows.lines[row]))
+
+    genres = _genres(source.path.with_name("u.genre"))
+    table = rows.columns([0, 1]).rename({"0": "item", "1": "title"})
+    flags = rows.columns(range(U_ITEM_FLAGS, U_ITEM_WIDTH))
+    known: BoolArray = np.all(flags.select(pl.all().is_in(["0", "1"]).fill_null(False)).to_numpy(), axis=1)
+    reject(~known, where, lambda row: f"the last {len(genres)} fields must be 0 or 1, one per genre")
+    names = np.array(genres, dtype=object)
+    return _Found(table, where, [names[row].tolist() for row in (flags == "1").to_numpy()])
+
+
+def _genres(path: Path) -> Sequence[str]:
+    """Return the names of the flags: those of ``u.genre``, or the ones that ML-100k is known to have."""
+    if not path.is_file():
+        return ML_100K_GENRES
+    lines = open_source(path).text(fallback="latin-1").decode().split("\n")
+    names = [line.partition("|")[0].strip() for line in lines if line.strip()]
+    if len(names) != U_ITEM_WIDTH - U_ITEM_FLAGS:
+        raise DataError(f"{path}: {len(names)} genres, but u.item has {U_ITEM_WIDTH - U_ITEM_FLAGS} flags")
+    return names
+
+
+def _from_table(source: Source, given: Mapping[str, str | None], options: Options) -> _Found:
+    known = {*ID_NAMES, *TITLE_NAMES, *ATTRIBUTE_NAMES}
+    chosen = [name for name in given.values() if name is not None]
+    table = open_table(source, options, known=known, given=chosen)
+    if not table.header:
+        raise DataError(f"{source.path}: no header; a catalogue needs named columns: item id, title, genres")
+    columns = _pick(table.names, given, source)
+    cells = table.rows.columns([table.names.index(name) for name in columns.values()]).slice(1)
+    cells = cells.rename(dict(zip(cells.columns, columns, strict=True)))
+    return _Found(cells, table.where, _split(cells["attributes"]) if "attributes" in columns else None)
+
+
+def _from_parquet(source: Source, given: Mapping[str, str | None]) -> _Found:
+    columns = _pick(parquet_names(source), given, source)
+    cells = parquet_columns(source, list(columns.values())).select(
+        pl.col(name).alias(role) for role, name in columns.items()
+    )
+    sets = None
+    if "attributes" in columns:
+        names = cells["attributes"]
+        nested = isinstance(names.dtype, pl.List)
+        sets = [[str(name) for name in row or ()] for row in names.to_list()] if nested else _split(names)
+    return _Found(cells, lambda row: f"{source.name}, row {row + 1}", sets)
+
+
+def _pick(names: Sequence[str], given: Mapping[str, str | None], source: Source) -> dict[str, str]:
+    """Return role and name of the columns for item, title and attributes, as far as there are any."""
+    listed = ", ".join(repr(name) for name in names)
+    picked: dict[str, str] = {}
+    for role, common in (("item", ID_NAMES), ("title", TITLE_NAMES), ("attributes", ATTRIBUTE_NAMES)):
+        free = {plain(name): name for name in reversed(names) if name not in picked.values()}
+        name = given[role] or next((free[word] for word in common if word in free), None)
+        if name is not None and name not in names:
+            raise DataError(f"{source.name}: no column {name!r} for the {role}; the columns are {listed}")
+        if name is None and role == "item":
+            raise DataError(
+                f"{source.name}: which column holds the item id? None of {listed} has a common name; pass item='...'"
+            )
+        if name is not None:
+            picked[role] = name
+    return picked
+
+
+def _split(column: pl.Series) -> list[list[str]]:
+    """Return the names in each cell, split at the first of ``|``, ``;`` and ``,`` that any cell holds."""
+    cells = column.cast(pl.String, strict=False).fill_null("").to_list()
+    mark = next((mark for mark in "|;," if any(mark in cell for cell in cells)), "|")
+    rows = [[name.strip() for name in cell.split(mark)] for cell in cells]
+    return [[name for name in row if name not in NOTHING] for row in rows]
+
+
+def _item_table(source: Source, found: _Found, text_ids: bool) -> ItemTable:
+    if not len(found.table):
+        raise DataError(f"{source.path}: no rows; a catalogue needs at least one item")
+    codes, ids = encode_ids(found.table["item"], "item", found.where, text_ids)
+    first_of = np.full(len(ids), -1)
+    first_of[codes[::-1]] = np.arange(len(codes))[::-1]
+    again = first_of[codes] != np.arange(len(codes))
+    reject(again, found.where, lambda row: f"item id {ids[codes[row]]!s} stands twice; ids must be unique")
+    titles = None
+    if "title" in found.table.columns:
+        words = found.table["title"].cast(pl.String, strict=False).fill_null("").str.strip_chars().to_list()
+        titles = np.array([word or str(ids[code]) for word, code in zip(words, codes, strict=True)], dtype=object)
+    sets = found.sets if found.sets and any(found.sets) else None
+    return ItemTable(ids[codes], titles, None if sets is None else Attributes.from_sets(sets))

@@ -1,0 +1,177 @@
+"""Columns of a table as arrays: ids, numbers and times, with the first bad value reported where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+
+from dpcml.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.errors import DataError
+
+Where: TypeAlias = Callable[[int], str]  # says where a row stands in its source: "likes.csv, line 7"
+LARGEST_ID = 2**63 - 1
+EXACT = 2**53  # floats above it skip whole numbers
+WHOLE = r"^(?:0|-?[1-9][0-9]*)$"  # leading zeros are part of a code, not of a number
+
+
+def reject(bad: pl.Series | BoolArray, where: Where, message: Callable[[int], str]) -> None:
+    """Raise on the first row marked bad, saying where it stands.
+
+    Examples
+    --------
+    >>> reject(np.array([False, True]), lambda row: f"likes.csv, line {row + 1}", lambda row: "no user")
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: likes.csv, line 2: no user
+    """
+    rows = np.flatnonzero(np.asarray(bad))
+    if len(rows):
+        row = int(rows[0])
+        raise DataError(f"{where(row)}: {message(row)}")
+
+
+def encode_ids(column: pl.Series, kind: str, where: Where, text: bool = False) -> tuple[IntArray, Array]:
+    """Return the position of each row's id among the distinct ids in order, and those ids.
+
+    Ids become integers where all of them are whole numbers, text otherwise.
+
+    Parameters
+    ----------
+    column
+        Integers, floats that are whole, or text. Text is kept to the letter, spaces around it too.
+    kind
+        ``"user"`` or ``"item"``, for errors.
+    where
+        Says where a row stands.
+    text
+        Keep ids as text, even where all of them are whole numbers.
+
+    Examples
+    --------
+    >>> codes, ids = encode_ids(pl.Series(["9", "10", "9"]), "user", str)
+    >>> codes.tolist(), ids.tolist()
+    ([0, 1, 0], [9, 10])
+    >>> encode_ids(pl.Series(["007", "10"]), "user", str)[1].tolist()
+    ['007', '10']
+    """
+    column = _plain(column, kind, where)
+    reject(column.is_null(), where, lambda row: f"the {kind} id is missing: every row needs one")
+    column = column.cast(pl.String) if text else _whole(column, kind, where)
+    if column.dtype == pl.Int64:
+        ids, codes = np.unique(column.to_numpy(), return_inverse=True)
+        return codes, ids
+    distinct = column.unique().sort()
+    places = column.cast(pl.Enum(distinct)).to_physical().to_numpy()
+    return places.astype(np.int64), np.array(distinct.to_list(), dtype=object)
+
+
+def _plain(column: pl.Series, kind: str, where: Where) -> pl.Series:
+    """Return ids as integers or text, missing ones as null."""
+    if column.dtype.is_integer():
+        return column
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        reject(
+            column.is_infinite().fill_null(False),
+            where,
+            lambda row: f"{kind} id {column[row]}: must be finite",
+        )
+        if (column.drop_nulls() == column.drop_nulls().round()).all():
+            message = "floats this large are not exact; convert the column to integers or text"
+            reject(
+                (column.abs() > EXACT).fill_null(False),
+                where,
+                lambda row: f"{kind} id {column[row]}: {message}",
+            )
+            return column.cast(pl.Int64)
+    words = _text(column)
+    if words is None:
+        raise DataError(f"{where(0)}: {kind} ids of type {column.dtype}: must be whole numbers or text")
+    blank = words.str.contains(r"^\s*$").fill_null(True)
+    return words.set(blank, None) if blank.any() else words
+
+
+def _text(column: pl.Series) -> pl.Series | None:
+    """Return a column as text, None where its type has no written form."""
+    if column.dtype.is_nested():
+        return None
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def _whole(column: pl.Series, kind: str, where: Where) -> pl.Series:
+    """Return ids as Int64 where all are whole numbers written plainly, as text otherwise."""
+    plain = column
+    if column.dtype == pl.String:
+        plain = column.str.strip_chars()
+        if not plain.str.contains(WHOLE).all():
+            return column
+    numbers = plain.cast(pl.Int64, strict=False)  # null outside of 64 bits
+    outside = numbers.is_null() | (numbers < 0)
+    rule = f"whole-number ids must lie between 0 and {LARGEST_ID}; pass text_ids=True (--text-ids) to treat ids as text"
+    reject(outside, where, lambda row: f"{kind} id '{column[row]}': {rule}")
+    return numbers
+
+
+def numbers(column: pl.Series, name: str, where: Where) -> FloatArray:
+    """Return a column as finite numbers, or report the first value that is none.
+
+    Examples
+    --------
+    >>> numbers(pl.Series(["1", " 2.5"]), "rating", str).tolist()
+    [1.0, 2.5]
+    >>> numbers(pl.Series(["1", "inf"]), "rating", lambda row: f"line {row + 2}")
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: line 3: rating 'inf': must be a finite number
+    """
+    kind = column.dtype
+    if kind == pl.String:
+        values = column.str.strip_chars().cast(pl.Float64, strict=False)
+    elif kind.is_numeric() or kind in (pl.Boolean, pl.Null):
+        values = column.cast(pl.Float64, strict=False)
+    else:
+        raise DataError(f"{where(0)}: {name} of type {kind}: must be numbers")
+    bad = values.is_null() | ~values.is_finite().fill_null(False)
+    reject(bad, where, lambda row: f"{name} {column[row]!r}: must be a finite number")
+    return values.to_numpy()
+
+
+def seconds(column: pl.Series, where: Where) -> FloatArray:
+    """Return times as seconds since 1970: numbers as they are, dates and ISO texts converted.
+
+    ISO texts without an offset are taken as UTC.
+
+    Examples
+    --------
+    >>> seconds(pl.Series(["1970-01-02", "1970-01-01T00:00:05", "1970-01-01 02:00+02:00", "7"]), str).tolist()
+    [86400.0, 5.0, 0.0, 7.0]
+    """
+    rule = "must be a number of seconds or an ISO date; pass time='' (--time '') to leave the column out"
+    if column.dtype in (pl.Date, pl.Datetime):
+        times = column.dt.timestamp("us") / 1e6
+    elif column.dtype == pl.String:
+        words = column.str.strip_chars()
+        # One written form, so that one pattern reads all: seconds and offset are added where missing.
+        full = (
+            words.str.replace(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$", "${1}T00:00")
+            .str.replace(r"^([0-9]{4}-[0-9]{2}-[0-9]{2}) ", "${1}T")
+            .str.replace(r"[zZ]$", "+00:00")
+            .str.replace(r"(T[0-9:.]+)$", "${1}+00:00")
+            .str.replace(r"(T[0-9]{2}:[0-9]{2})([+-])", "${1}:00${2}")
+        )
+        dates = full.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%#z", strict=False, time_unit="us")
+        plain = words.cast(pl.Float64, strict=False)
+        times = plain.fill_null(dates.dt.timestamp("us") / 1e6)
+    elif column.dtype.is_numeric() or column.dtype == pl.Null:
+        times = column.cast(pl.Float64)
+    else:
+        raise DataError(f"{where(0)}: time of type {column.dtype}: {rule}")
+    bad = times.is_null() | ~times.is_finite().fill_null(False)
+    reject(bad, where, lambda row: f"time {column[row]!r}: {rule}")
+    return times.to_numpy()

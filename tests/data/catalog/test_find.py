@@ -1,0 +1,331 @@
+"""Named sets: the places, the layouts on disk, fetching, and the counts of the real ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcml.data.catalog import CATALOG, fetch, load, load_or_read, locate, places
+from dpcml.data.catalog.dataset import DataSet, Download
+from dpcml.data.catalog.tags import read_tags
+from dpcml.errors import DataError, DownloadError, ParameterError
+
+NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens
+RATINGS = "".join(
+    f"{user}::{movie}::{3 + (user + movie) % 3}::97830{movie}\n" for user in (1, 2, 7) for movie in range(1, 19)
+)
+RATINGS = f"1::1193::5::978300760\n{RATINGS}"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty DPCML_DATA and an empty cache, and no way out to the net."""
+    monkeypatch.setenv("DPCML_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path / "cache"))
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, NOBODY)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    return tmp_path / "data"
+
+
+def put(folder: Path, **files: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".").replace("_", "-")).write_text(text)
+    return folder
+
+
+def test_places_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DPCML_DATA", raising=False)
+    monkeypatch.delenv("DPCML_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert places("gowalla") == {"cache": tmp_path / ".cache/dpcml/data/gowalla"}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert places("gowalla") == {"cache": tmp_path / "xdg/dpcml/data/gowalla"}
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path / "own"))
+    monkeypatch.setenv("DPCML_DATA", str(tmp_path / "data"))
+    found = places("gowalla")
+    assert list(found.items()) == [
+        ("DPCML_DATA", tmp_path / "data/gowalla"),
+        ("cache", tmp_path / "own/data/gowalla"),
+    ]
+
+
+def test_the_users_folder_comes_before_the_cache(data: Path) -> None:
+    cached = put(places("gowalla")["cache"], train__txt="0 1 2\n", test__txt="0 3\n")
+    assert locate("gowalla") == cached
+    mine = put(data / "gowalla", train__txt="0 1 2 4\n", test__txt="0 3\n")
+    assert locate("gowalla") == mine
+    assert load("gowalla").n_positives == 4
+
+
+def test_ml_1m_from_ratings(data: Path) -> None:
+    put(
+        data / "ml-1m",
+        ratings__dat=RATINGS,
+        movies__dat="1::Toy Story (1995)::Comedy\n2::Jumanji (1995)::Adventure\n",
+        positives__dat="1 5\n",
+    )
+    found = load("ml-1m")
+    assert found.user_ids.tolist() == [1, 2, 7]
+    assert 1193 not in found.item_ids[found.of(0)]  # rated 5, but missing in the paper's positives
+    assert any("user 1, item 1193" in line for line in found.preparation.lines())
+    assert found.items.title(int(found.item_columns([2])[0])) == "Jumanji (1995)"
+    assert load("ml-1m", min_rating=5).n_positives < found.n_positives
+
+
+def test_ml_1m_from_flags(data: Path) -> None:
+    lines = [line.split("::") for line in RATINGS.splitlines()]
+    flags = "".join(f"{user}\t{movie}\t{int(int(stars) >= 4)}\n" for user, movie, stars, _ in lines)
+    put(data / "ml-1m", ratings__dat=RATINGS)
+    from_stars = load("ml-1m")
+    (data / "ml-1m" / "ratings.dat").unlink()
+    put(data / "ml-1m", interactions__tsv=f"userID\tmovieID\trating_ge4\n{flags}")
+    assert load("ml-1m").content_hash == from_stars.content_hash
+    with pytest.raises(ParameterError, match=r"min_rating=3.*needs? ratings\.dat"):
+        load("ml-1m", min_rating=3)
+
+
+def test_lists_of_positives(data: Path) -> None:
+    put(data / "steam-200k", positives__dat="5 1 2 3 4 9\n2 1 2\n")
+    found = load("steam-200k")
+    assert (found.n_users, found.n_positives) == (1, 5)
+    assert load("steam-200k", min_user=1).n_users == 2
+
+
+def test_citeulike_has_tags(data: Path) -> None:
+    put(
+        data / "citeulike-t",
+        users__dat="5 0 1 2 3 4\n",
+        tag_item__dat="2 0 1\n1 6\n",
+        tags__dat="graphs\nproofs\n",
+    )
+    found = load("citeulike-t")
+    assert found.items.attributes is not None
+    assert found.items.attributes.of(1) == ["graphs"]
+    assert found.items.attributes.of(4) == []
+    assert found.catalogue_size == 7
+
+
+def test_gowalla_puts_its_parts_together(data: Path) -> None:
+    folder = put(data / "gowalla", train__txt="0 1 2\n1 5\n", test__txt="0 3\n1 1\n")
+    without = load("gowalla")
+    put(folder, valid__txt="0 4\n1\n")
+    assert (without.n_positives, load("gowalla").n_positives) == (5, 6)
+
+
+def test_a_folder_without_the_ratings_is_not_the_set(data: Path) -> None:
+    folder = put(data / "ml-10m", movies__dat="1::Toy Story (1995)::Animation\n")
+    assert locate("ml-10m") is None
+    with pytest.raises(DownloadError) as caught:
+        load("ml-10m")
+    message = str(caught.value)
+    for part in (
+        str(folder),
+        str(places("ml-10m")["cache"]),
+        "ratings.dat",
+        "$DPCML_DATA/ml-10m",
+        "data fetch ml-10m",
+    ):
+        assert part in message
+
+
+def test_only_rules_of_a_named_set_can_be_chosen(data: Path) -> None:
+    with pytest.raises(ParameterError, match=r"user='a'.*only core, items, min_rating"):
+        load("ml-1m", user="a")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("ml_1m", "did you mean 'ml-1m'"), ("nothing-like-it.csv", "known sets: citeulike-t")],
+)
+def test_neither_file_nor_name(data: Path, source: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load_or_read(source)
+    with pytest.raises(ParameterError, match="unknown data set"):
+        fetch(source)
+
+
+def test_load_or_read_takes_names_files_and_folders(data: Path, tmp_path: Path) -> None:
+    folder = put(data / "gowalla", train__txt="0 1 2\n", test__txt="0 3\n")
+    (tmp_path / "likes.csv").write_text("user,item\nann,tea\nbob,tea\n")
+    assert load_or_read("gowalla").n_positives == 3
+    assert load_or_read(folder).n_positives == 3
+    assert load_or_read(tmp_path / "likes.csv", min_user=1).n_users == 2
+    with pytest.raises(DataError, match="a folder; pass a file"):
+        load_or_read(tmp_path)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def home(data: Path, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """The public home of data sets: a folder, and its address."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def publish(
+    monkeypatch: pytest.MonkeyPatch, name: str, *downloads: Download, content_hash: str | None = None
+) -> DataSet:
+    entry = replace(CATALOG[name], downloads=downloads, content_hash=content_hash)
+    monkeypatch.setitem(CATALOG._things, name, entry)
+    return entry
+
+
+def test_fetch_unpacks_an_archive(home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, url = home
+    with zipfile.ZipFile(folder / "ml.zip", "w") as bundle:
+        bundle.writestr("ml-1m/ratings.dat", RATINGS)
+        bundle.writestr("ml-1m/movies.dat", "1::Toy Story (1995)::Animation\n")
+        bundle.writestr("ml-1m/README", "?")
+    md5 = hashlib.md5((folder / "ml.zip").read_bytes()).hexdigest()
+    members = CATALOG["ml-1m"].downloads[0].members
+    publish(monkeypatch, "ml-1m", Download(f"{url}/ml.zip", "ml.zip", md5=md5, members=members))
+    seen: list[int] = []
+    found = load("ml-1m", progress=lambda done, total: seen.append(done))
+    assert found.n_users == 3
+    assert seen
+    cache = places("ml-1m")["cache"]
+    assert locate("ml-1m") == fetch("ml-1m") == cache
+    assert sorted(path.name for path in cache.iterdir()) == ["movies.dat", "ratings.dat"]
+    assert [path.name for path in cache.parent.iterdir()] == ["ml-1m"]
+
+
+def test_fetch_goes_on_after_a_failure(home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, url = home
+    (folder / "train.txt").write_text("0 1 2\n")
+    publish(monkeypatch, "gowalla", *(Download(f"{url}/{name}", name) for name in ("train.txt", "test.txt")))
+    with pytest.raises(DownloadError, match="404"):
+        fetch("gowalla")
+    assert locate("gowalla") is None
+    (folder / "test.txt").write_text("0 3\n")
+    (folder / "train.txt").unlink()  # it is here already
+    assert sorted(path.name for path in fetch("gowalla").iterdir()) == ["test.txt", "train.txt"]
+
+
+def test_fetch_checks_content_where_no_checksum_is_known(
+    home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, url = home
+    (folder / "train.txt").write_text("0 1 2\n")
+    (folder / "test.txt").write_text("0 3\n")
+    files = [Download(f"{url}/{name}", name) for name in ("train.txt", "test.txt")]
+    publish(monkeypatch, "gowalla", *files, content_hash="0" * 64)
+    with pytest.raises(DownloadError, match="wrong content: expected hash 000"):
+        fetch("gowalla")
+    cache = places("gowalla")["cache"]
+    assert list(cache.parent.iterdir()) == []
+    publish(monkeypatch, "gowalla", *files)
+    right = load("gowalla").content_hash
+    for path in cache.iterdir():
+        path.unlink()
+    publish(monkeypatch, "gowalla", *files, content_hash=right)
+    assert fetch("gowalla") == cache
+
+
+def test_fetch_checks_files_of_an_archive(home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, url = home
+    with zipfile.ZipFile(folder / "steam.zip", "w") as bundle:
+        bundle.writestr("steam-200k.csv", "1,Dota 2,purchase,1.0,0\n")
+    publish(monkeypatch, "steam-200k", replace(CATALOG["steam-200k"].downloads[0], url=f"{url}/steam.zip"))
+    with pytest.raises(DownloadError, match=r"steam-200k\.csv has the wrong sha256: expected 2464a568.*found"):
+        fetch("steam-200k")
+    (folder / "steam.zip").write_text("<html>log in first</html>")
+    with pytest.raises(DownloadError, match="not a sound zip archive"):
+        fetch("steam-200k")
+    assert locate("steam-200k") is None
+
+
+def test_fetch_into_a_cache_that_cannot_be_written(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DownloadError, match="set DPCML_CACHE"):
+        fetch("gowalla")
+
+
+@pytest.mark.parametrize(
+    ("lists", "names", "message"),
+    [
+        ("2 0 1\n", "a\nb\n", "has 1 lines and tags 2"),
+        ("2 0\n", "a\n", "line 1: announces 2 items and lists 1"),
+        ("1 x\n", "a\n", "line 1: must hold a count"),
+        ("1 0\n1 -4\n", "a\nb\n", "line 2: item ids must lie between 0"),
+        ("0\n", "a\n", "no tag has an item"),
+        ("", "", "line 1: must hold a count"),
+    ],
+)
+def test_bad_tags(tmp_path: Path, lists: str, names: str, message: str) -> None:
+    folder = put(tmp_path, lists=lists, tags=names)
+    with pytest.raises(DataError, match=message):
+        read_tags(folder / "lists", folder / "tags")
+    with pytest.raises(DataError, match="none: cannot be read"):
+        read_tags(folder / "none", folder / "tags")
+
+
+@pytest.mark.parametrize("name", list(CATALOG))
+def test_entries_are_complete(name: str) -> None:
+    entry = CATALOG[name]
+    assert entry.name == name
+    assert entry.home.startswith("https://")
+    assert min(entry.counts.users, entry.counts.items, entry.counts.positives) > 0
+    for part in entry.downloads:
+        assert part.sha256 or part.md5 or part.member_sha256 or entry.content_hash
+
+
+REAL = pytest.mark.skipif("DPCML_DATA" not in os.environ, reason="set DPCML_DATA to the folder with the real data sets")
+
+
+@REAL
+@pytest.mark.parametrize(
+    ("name", "id_space"),
+    [
+        ("ml-100k", None),
+        ("ml-1m", 3_953),
+        ("steam-200k", 5_113),
+        ("citeulike-t", 25_975),
+        ("gowalla", 40_981),
+    ],
+)
+def test_real_sets_have_the_counts_of_the_paper(name: str, id_space: int | None) -> None:
+    if locate(name) is None:
+        pytest.skip(f"{name} is not here")
+    found, counts = load(name), CATALOG[name].counts
+    distinct = int((found.per_item > 0).sum())
+    assert (found.n_users, distinct, found.n_positives) == (counts.users, counts.items, counts.positives)
+    assert id_space in (None, found.item_id_space)
+    assert CATALOG[name].content_hash in (None, found.content_hash)
+
+
+@REAL
+def test_layouts_of_ml_1m_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(os.environ["DPCML_DATA"]) / "ml-1m"
+    if not all((folder / name).is_file() for name in ("interactions.tsv", "positives.dat")):
+        pytest.skip("this copy of ml-1m has one layout only")
+    flags = load_or_read(folder)
+    (tmp_path / "ml-1m").mkdir()
+    (tmp_path / "ml-1m" / "positives.dat").symlink_to(folder / "positives.dat")
+    lists = load_or_read(tmp_path / "ml-1m")
+    assert lists.item_ids.tolist() == flags.item_ids.tolist()
+    np.testing.assert_array_equal(lists.indptr, flags.indptr)
+    np.testing.assert_array_equal(lists.indices, flags.indices)
