@@ -1,0 +1,1 @@
+"""Compiled loops: arrays and numbers in, arrays out; no classes, no files, no global state."""

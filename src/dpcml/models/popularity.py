@@ -1,0 +1,37 @@
+"""Most popular items: what everyone gets when nothing is known of anyone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcml.arrays import FloatArray, IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.models.base import MODELS, Recommender
+
+
+@MODELS.register("popularity")
+@dataclass(eq=False)
+class Popularity(Recommender):
+    """Score items by the number of users who like them, the same for everyone.
+
+    Examples
+    --------
+    >>> model = Popularity().fit(np.array([[1, 0, 1], [0, 0, 1]]))
+    >>> model.score([0])
+    array([[1., 0., 2.]], dtype=float32)
+    >>> model.recommend(1, n=1)
+    (array([0]), array([1.], dtype=float32))
+    """
+
+    name = "popularity"
+
+    def _fit(self, train: Interactions, valid: Interactions | None) -> None:
+        self.item_counts_ = train.per_item.astype(np.float32)
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the items' counts, once per user; shape (users, items)."""
+        rows = self._rows(users)
+        return np.tile(self.item_counts_, (len(rows), 1))

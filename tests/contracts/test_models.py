@@ -1,0 +1,145 @@
+"""The contract that every registered model keeps: add a model to the registry and it is tested here."""
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpcml import Interactions, Popularity, evaluate
+from dpcml.errors import DataError, NotFittedError, ParameterError, UnknownIdError
+from dpcml.models import MODELS
+
+pytestmark = pytest.mark.parametrize("name", list(MODELS))
+
+
+@pytest.fixture(scope="module")
+def split(blocks):
+    return blocks.split((0.6, 0.2, 0.2), np.random.default_rng(1))
+
+
+@pytest.fixture
+def model(name, split):
+    return MODELS[name]().fit(split.train, valid=split.valid)
+
+
+def test_class_is_documented_and_named(name):
+    cls = MODELS[name]
+    assert cls.name == name
+    assert ">>>" in inspect.getdoc(cls)
+    assert cls.fit(cls(), np.eye(4)).__class__ is cls
+
+
+def test_scores_have_the_shape_of_the_catalogue(model, split):
+    scores = model.score(np.array([3, 0, 3]))
+    assert scores.shape == (3, split.train.n_items)
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(scores[0], scores[2], rtol=1e-6)
+    assert model.score([]).shape == (0, split.train.n_items)
+
+
+def test_planted_blocks_are_learned(name, model, split):
+    train, valid, test = split
+    found = evaluate(model, train, test, valid=valid).metrics["P@3"]
+    base = evaluate(Popularity().fit(train), train, test, valid=valid).metrics["P@3"]
+    assert found >= base if name == "popularity" else found > 1.3 * base
+
+
+def test_same_seed_same_scores(name, model, split):
+    again = MODELS[name]().fit(split.train, valid=split.valid)
+    assert (again.score(np.arange(60)) == model.score(np.arange(60))).all()
+
+
+def test_parameters_round_trip_and_unknown_ones_are_refused(name):
+    model = MODELS[name]()
+    assert MODELS[name](**model.get_params()).get_params() == model.get_params()
+    assert model.set_params(**model.get_params()) is model
+    with pytest.raises(ParameterError, match="has no parameter 'no_such'"):
+        model.set_params(no_such=1)
+
+
+def test_recommend_speaks_external_ids_and_leaves_out_seen_items(model, split):
+    train = split.train
+    ids, scores = model.recommend(["user-3", "user-40"], n=7)
+    assert ids.shape == scores.shape == (2, 7)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    for row, user in enumerate((3, 40)):
+        seen = set(train.item_ids[train.of(user)].tolist())
+        assert not seen & set(ids[row].tolist())
+        assert len(set(ids[row].tolist())) == 7
+        best = model.score([user])[0]
+        best[train.of(user)] = -np.inf
+        np.testing.assert_allclose(scores[row], np.sort(best)[::-1][:7], rtol=1e-5)
+    one, one_scores = model.recommend("user-3", n=7)
+    assert one.tolist() == ids[0].tolist()
+    assert one_scores.shape == (7,)
+
+
+def test_recommend_never_gives_more_than_there_is(model, split):
+    train = split.train
+    ids, scores = model.recommend("user-3", n=10**9)
+    assert len(ids) == train.n_items - len(train.of(3))
+    assert np.isfinite(scores).all()
+    assert len(model.recommend("user-3", n=10**9, exclude_seen=False)[0]) == train.n_items
+
+
+def test_recommend_among_some_items(model, split):
+    unseen = np.setdiff1d(np.arange(40), split.train.of(3))[:4]
+    ids, _ = model.recommend("user-3", n=10, items=100 + unseen)
+    assert sorted(ids.tolist()) == (100 + unseen).tolist()
+    with pytest.raises(UnknownIdError, match="unknown item '7'"):
+        model.recommend("user-3", items=[7])
+
+
+def test_users_with_fewer_candidates_than_others_are_filled_up(name):
+    data = Interactions.from_csr(np.array([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [1, 1, 1, 1]]))
+    model = MODELS[name]().fit(data)
+    ids, scores = model.recommend([0, 1], n=3)
+    assert ids[0, 1:].tolist() == [-1, -1]
+    assert np.isneginf(scores[0, 1:]).all()
+    assert sorted(ids[1].tolist()) == [1, 2, 3]
+    everything_seen, _ = model.recommend(3, n=3)
+    assert everything_seen.tolist() == []
+
+
+def test_bad_calls(name, model):
+    with pytest.raises(UnknownIdError, match="unknown user 'nobody'"):
+        model.recommend("nobody")
+    for n in (0, -3, 2.5, True):
+        with pytest.raises(ParameterError, match="at least 1"):
+            model.recommend("user-3", n=n)
+    for rows in ([60], [-1], ["user-3"]):
+        with pytest.raises(ParameterError, match="row"):
+            model.score(rows)
+    with pytest.raises(NotFittedError, match="call fit"):
+        MODELS[name]().score([0])
+    with pytest.raises(DataError, match="at least one positive"):
+        MODELS[name]().fit(sparse.csr_array((3, 3)))
+
+
+def test_similar_items_or_a_clear_cannot(model):
+    try:
+        ids, scores = model.similar_items(105, n=5)
+    except ParameterError as error:
+        assert "no notion of similar items" in str(error)  # noqa: PT017
+        return
+    assert len(ids) == 5
+    assert 105 not in ids
+    assert (ids < 120).all(), "items of the other block are not alike"
+    assert (np.diff(scores) <= 0).all()
+
+
+def test_takes_a_matrix_or_a_frame(name):
+    likes = np.kron(np.eye(2), np.ones((3, 4)))
+    likes[0, 3] = 0
+    by_matrix = MODELS[name]().fit(likes)
+    users, items = np.nonzero(likes)
+    pandas = pytest.importorskip("pandas")
+    by_frame = MODELS[name]().fit(pandas.DataFrame({"user_id": users, "item_id": items}))
+    np.testing.assert_allclose(by_matrix.score([0, 5]), by_frame.score([0, 5]), rtol=1e-5)
+
+
+def test_items_nobody_has_can_be_scored(name):
+    likes = np.kron(np.eye(2), np.ones((3, 4)))
+    likes[:, 2] = 0
+    assert np.isfinite(MODELS[name]().fit(likes).score([0])).all()
