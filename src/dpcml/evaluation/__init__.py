@@ -1,0 +1,1 @@
+"""Evaluation: ranks once, then every metric from the ranks."""

@@ -1,0 +1,172 @@
+"""`compare`: several models side by side, over seeds, with a paired test per user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from dpcml.arrays import FloatArray
+from dpcml.errors import DataError, ParameterError, did_you_mean
+from dpcml.evaluation.report import Report
+from dpcml.files import atomic
+from dpcml.tables import text_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LOWER_IS_BETTER = ("gini",)
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model's figure for one metric."""
+
+    mean: float  # over the seeds
+    deviation: float  # standard deviation over the seeds; NaN for a single one
+    p_value: float  # of the paired test against the best model, Holm-corrected; NaN for the best, or without a test
+    best: bool
+
+    def __str__(self) -> str:
+        text = f"{self.mean:.4f}" + ("" if np.isnan(self.deviation) else f" ± {self.deviation:.4f}")
+        mark = "*" if self.best else "=" if self.p_value >= LEVEL else " "
+        return text + mark
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models (rows) by metrics (columns); prints as a table.
+
+    The best mean of a column is marked ``*``; ``=`` marks models that the paired test cannot tell from it.
+    """
+
+    protocol: str
+    seeds: dict[str, int]  # reports per label
+    metrics: tuple[str, ...]
+    cells: dict[str, dict[str, Cell]]  # label -> metric -> cell
+
+    def __str__(self) -> str:
+        rows = [[label, *(str(row[name]) for name in self.metrics)] for label, row in self.cells.items()]
+        counts = sorted(set(self.seeds.values()))
+        runs = "-".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+        legend = f"protocol {self.protocol}; {runs} run(s) each; * best, = not significantly different (p >= {LEVEL})"
+        return text_table(["", *(f"{name} " for name in self.metrics)], rows) + "\n" + legend
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per model and metric."""
+        import polars as pl
+
+        rows = [
+            {"label": label, "metric": name, "mean": cell.mean, "std": cell.deviation, "p_value": cell.p_value,
+             "best": cell.best, "runs": self.seeds[label], "protocol": self.protocol}
+            for label, row in self.cells.items()
+            for name, cell in row.items()
+        ]  # fmt: skip
+        return pl.DataFrame(rows).fill_nan(None)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write `to_frame` as CSV."""
+        with atomic(path) as temporary:
+            self.to_frame().write_csv(temporary)
+
+
+def compare(reports: Iterable[Report], metrics: Sequence[str] | None = None) -> Comparison:
+    """Compare models over seeds: mean, standard deviation, and a paired t-test per user against the best.
+
+    Parameters
+    ----------
+    reports
+        Reports under one protocol; those with the same label are runs of one model with different seeds or splits.
+    metrics
+        Which metrics; by default all that every report has.
+
+    Examples
+    --------
+    >>> def report(label, values):
+    ...     values = np.array(values)
+    ...     return Report(label, label, {}, "strict", "abc", (), len(values), {"P@3": values.mean()},
+    ...                   users=np.arange(len(values)), per_user={"P@3": values})
+    >>> print(compare([report("a", [0.1, 0.2, 0.3, 0.2]), report("b", [0.5, 0.7, 0.7, 0.6])]))
+          P@3
+    ----------
+    a  0.2000
+    b  0.6250*
+    protocol strict; 1 run(s) each; * best, = not significantly different (p >= 0.05)
+    """
+    runs: dict[str, list[Report]] = {}
+    for report in reports:
+        runs.setdefault(report.label, []).append(report)
+    everything = [report for group in runs.values() for report in group]
+    if not everything:
+        raise DataError("nothing to compare: pass at least one report")
+    protocols = sorted({report.protocol for report in everything})
+    if len(protocols) > 1:
+        raise DataError(
+            f"reports under the protocols {', '.join(protocols)} cannot be compared: evaluate all under one"
+        )
+    common = [name for name in everything[0].metrics if all(name in report.metrics for report in everything)]
+    for name in metrics or ():
+        if name not in common:
+            raise ParameterError(f"metric {name!r} is not in every report: {did_you_mean(name, common)}")
+    names = tuple(metrics or common)
+    columns = {name: _column(runs, name) for name in names}
+    cells = {label: {name: columns[name][label] for name in names} for label in runs}
+    return Comparison(protocols[0], {label: len(group) for label, group in runs.items()}, names, cells)
+
+
+def _column(runs: dict[str, list[Report]], name: str) -> dict[str, Cell]:
+    sign = -1 if name.startswith(LOWER_IS_BETTER) else 1
+    values = {label: np.array([report.metrics[name] for report in group]) for label, group in runs.items()}
+    means = {label: float(value.mean()) for label, value in values.items()}
+    best = max(means, key=lambda label: -np.inf if np.isnan(means[label]) else sign * means[label])
+    p_values = _holm({label: _paired(runs[best], group, name) for label, group in runs.items() if label != best})
+    return {
+        label: Cell(
+            mean=means[label],
+            deviation=float(value.std(ddof=1)) if len(value) > 1 else float("nan"),
+            p_value=p_values.get(label, float("nan")),
+            best=label == best and not np.isnan(means[label]),
+        )
+        for label, value in values.items()
+    }
+
+
+def _paired(one: Sequence[Report], other: Sequence[Report], name: str) -> float:
+    """Return the p-value of a paired t-test over users, on the splits that both have; NaN without such pairs."""
+    mine, theirs = _by_split(one, name), _by_split(other, name)
+    both = [(mine[split], theirs[split]) for split in mine if split in theirs]
+    pairs = [(a, b) for a, b in both if a.shape == b.shape]
+    if not pairs:
+        return float("nan")
+    difference = np.concatenate([a - b for a, b in pairs])
+    difference = difference[~np.isnan(difference)]
+    if len(difference) < 2:
+        return float("nan")
+    if np.ptp(difference) == 0:
+        return 1.0 if difference[0] == 0 else 0.0
+    return float(stats.ttest_1samp(difference, 0.0).pvalue)
+
+
+def _by_split(reports: Sequence[Report], name: str) -> dict[str, FloatArray]:
+    """Return the users' values on each split, averaged over its runs."""
+    found: dict[str, list[FloatArray]] = {}
+    for report in reports:
+        if name in report.per_user:
+            found.setdefault(report.split, []).append(report.per_user[name])
+    return {split: np.mean(values, axis=0) for split, values in found.items() if len({v.shape for v in values}) == 1}
+
+
+def _holm(p_values: dict[str, float]) -> dict[str, float]:
+    """Correct p-values for making several comparisons (Holm's step-down rule); NaN stays NaN."""
+    known = sorted((p, label) for label, p in p_values.items() if not np.isnan(p))
+    corrected = dict(p_values)
+    largest = 0.0
+    for place, (p, label) in enumerate(known):
+        largest = max(largest, min(1.0, p * (len(known) - place)))
+        corrected[label] = largest
+    return corrected

@@ -1,0 +1,234 @@
+"""Where held-out items stand in the full ranking: computed once, in blocks, for every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from dpcml.arrays import BoolArray, FloatArray, IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.errors import DataError, ParameterError
+from dpcml.kernels import ranking
+from dpcml.threads import over_rows
+
+BLOCK_BYTES = 32 * 2**20  # scores held at once
+
+
+class Scorer(Protocol):
+    """Anything that scores all items for some users: every model, and a user's own class."""
+
+    def score(self, users: IntArray, /) -> FloatArray:
+        """Return scores of shape (users, items), larger is better, for rows of the training data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Places of held-out items among all candidates of their user.
+
+    An item with ``ahead`` candidates before it and ``tied`` others level with it stands, in expectation over the order
+    of equals, at rank ``1 + ahead + tied / 2``. Metrics are expectations over that order, so a model that scores all
+    items the same earns exactly what chance earns.
+
+    Parameters
+    ----------
+    users
+        Rows of the users that have held-out items; shape (users,).
+    indptr
+        ``ahead[indptr[k]:indptr[k + 1]]`` belong to ``users[k]``.
+    items
+        Held-out items.
+    ahead, tied
+        Candidates before and level with each held-out item; parallel to ``items``.
+    candidates
+        Ranked items of each user; shape (users,).
+    top
+        The first items of each user's ranking, -1 where there are no more; shape (users, n).
+
+    Examples
+    --------
+    >>> Ranks.from_places([[0, 4], [2]], n_candidates=10).rank
+    array([1., 5., 3.])
+    """
+
+    users: IntArray
+    indptr: IntArray
+    items: IntArray
+    ahead: IntArray
+    tied: IntArray
+    candidates: IntArray
+    top: IntArray
+
+    @classmethod
+    def from_places(
+        cls,
+        ahead: Sequence[Sequence[int]],
+        tied: Sequence[Sequence[int]] | None = None,
+        n_candidates: int = 100,
+    ) -> Ranks:
+        """Build from places that are known already, one sequence per user."""
+        flat = np.array([place for user in ahead for place in user], dtype=np.int64)
+        level = np.zeros_like(flat) if tied is None else np.array([place for user in tied for place in user])
+        n_users = len(ahead)
+        return cls(
+            users=np.arange(n_users),
+            indptr=np.cumsum([0, *(len(user) for user in ahead)]),
+            items=flat,
+            ahead=flat,
+            tied=level,
+            candidates=np.full(n_users, n_candidates),
+            top=np.full((n_users, 0), -1),
+        )
+
+    @property
+    def rank(self) -> FloatArray:
+        """Expected rank of each held-out item, from 1."""
+        return 1 + self.ahead + self.tied / 2
+
+    @property
+    def n_held(self) -> IntArray:
+        """Held-out items of each user; shape (users,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """Position in ``users`` of each held-out item."""
+        return np.repeat(np.arange(len(self.users)), self.n_held)
+
+    def per_user(self, values: FloatArray) -> FloatArray:
+        """Return the sum of values (parallel to ``items``) of each user."""
+        return sums(self.owner, values, len(self.users))
+
+    def only(self, relevant: BoolArray) -> Ranks:
+        """Return the ranks of some held-out items; the others stay candidates, and all users stay.
+
+        Examples
+        --------
+        >>> few = Ranks.from_places([[0, 4], [2]]).only(np.array([False, True, False]))
+        >>> few.n_held.tolist(), few.rank.tolist()
+        ([1, 0], [5.0])
+        """
+        kept = np.bincount(self.owner[relevant], minlength=len(self.users))
+        indptr = np.concatenate([[0], np.cumsum(kept)])
+        return replace(
+            self, indptr=indptr, items=self.items[relevant], ahead=self.ahead[relevant], tied=self.tied[relevant]
+        )
+
+
+def sums(owner: IntArray, values: FloatArray, n: int) -> FloatArray:
+    """Return the sum of the values that belong to each of n owners."""
+    total: FloatArray = np.bincount(owner, weights=values, minlength=n).astype(np.float64)
+    return total
+
+
+def rank_held_out(
+    model: Scorer,
+    train: Interactions,
+    test: Interactions,
+    *,
+    also_masked: Interactions | None = None,
+    users: IntArray | None = None,
+    top: int = 20,
+    n_threads: int | None = None,
+) -> Ranks:
+    """Rank each user's held-out items among all items that are no training positives.
+
+    Parameters
+    ----------
+    model
+        Anything with ``score(rows) -> (rows, items)``.
+    train
+        Positives that are no candidates.
+    test
+        Held-out positives over the same users and items.
+    also_masked
+        Further positives that are no candidates (validation).
+    users
+        Rows to rank for; all with held-out items by default.
+    top
+        How many first items to keep.
+    n_threads
+        Threads for ranking; all cores by default.
+
+    Examples
+    --------
+    >>> from dpcml.models.popularity import Popularity
+    >>> train = Interactions.from_csr(np.array([[1, 0, 0], [1, 1, 0]]))
+    >>> test = Interactions.from_csr(np.array([[0, 1, 0], [0, 0, 1]]))
+    >>> rank_held_out(Popularity().fit(train), train, test).rank
+    array([1., 1.])
+    """
+    masked = _masked(train, test, also_masked)
+    ahead = np.zeros(test.n_positives, dtype=np.int32)
+    tied = np.zeros(test.n_positives, dtype=np.int32)
+    chosen = _with_held_out(test, users)
+    best = np.empty((len(chosen), min(top, test.n_items)), dtype=np.int64)
+    best_scores = np.empty(best.shape, dtype=np.float32)
+    block = max(1, BLOCK_BYTES // (4 * max(test.n_items, 1)))
+    for first in range(0, len(chosen), block):
+        some = chosen[first : first + block]
+        scores = _scores(model, some, test.n_items)
+        out = best[first : first + block], best_scores[first : first + block]
+        numbers: list[bool] = []
+
+        def work(start: int, stop: int) -> None:
+            csrs = masked.indptr, masked.indices, test.indptr, test.indices
+            numbers.append(ranking.places(scores, some, *csrs, ahead, tied, start, stop))  # noqa: B023
+            ranking.top(scores, some, masked.indptr, masked.indices, *out, start, stop)  # noqa: B023
+
+        over_rows(work, len(some), n_threads)
+        if not all(numbers):
+            raise DataError(
+                f"{type(model).__name__} scored NaN for an item: scores must be numbers; check the training"
+            )
+    kept = np.zeros(test.n_users, dtype=bool)
+    kept[chosen] = True
+    mine = kept[test.rows]
+    return Ranks(
+        users=chosen,
+        indptr=np.concatenate([[0], np.cumsum(test.per_user[chosen])]),
+        items=test.indices[mine],
+        ahead=ahead[mine],
+        tied=tied[mine],
+        candidates=test.n_items - masked.per_user[chosen],
+        top=best,
+    )
+
+
+def _masked(train: Interactions, test: Interactions, also: Interactions | None) -> Interactions:
+    """Return all positives that are no candidates, and make sure that no held-out item is among them."""
+    for name, part in (("train", train), ("validation", also)):
+        if part is not None and (part.n_users, part.n_items) != (test.n_users, test.n_items):
+            raise DataError(
+                f"{name} is {part!r} but test is {test!r}: split one data set, so that rows and columns agree"
+            )
+    masked = train
+    if also is not None:
+        rows, columns = np.concatenate([train.rows, also.rows]), np.concatenate([train.indices, also.indices])
+        masked = Interactions.from_codes(rows, columns, train.user_ids, train.items)
+    known, held = (part.rows * part.n_items + part.indices for part in (masked, test))  # both ascend
+    shared = int((np.append(known, -1)[np.searchsorted(known, held)] == held).sum())
+    if shared:
+        raise DataError(
+            f"{shared:,} held-out positives are training or validation positives too: parts must not overlap"
+        )
+    return masked
+
+
+def _with_held_out(test: Interactions, users: IntArray | None) -> IntArray:
+    if users is None:
+        return np.flatnonzero(test.per_user)
+    rows = np.unique(np.asarray(users))
+    if len(rows) and (rows[0] < 0 or rows[-1] >= test.n_users):
+        raise ParameterError(f"users: rows must be in 0..{test.n_users - 1}, got {rows[0]}..{rows[-1]}")
+    return rows[test.per_user[rows] > 0]
+
+
+def _scores(model: Scorer, users: IntArray, n_items: int) -> FloatArray:
+    scores = np.ascontiguousarray(model.score(users))
+    if scores.shape != (len(users), n_items):
+        raise DataError(f"{type(model).__name__}.score gave shape {scores.shape}: ({len(users)}, {n_items}) is needed")
+    return scores.astype(np.float32 if scores.dtype.kind != "f" else scores.dtype, copy=False)
