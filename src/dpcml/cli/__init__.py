@@ -1,0 +1,72 @@
+"""The command line: one file per verb, nothing but parsing and printing."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from dpcml.cli import bench, data
+from dpcml.cli.demo import demo
+from dpcml.errors import DpcmlError
+
+
+class Commands(TyperGroup):
+    """All verbs; turns what a user can act on into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb: exit code 2 for bad input, 130 for Ctrl-C, silence for a closed pipe."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except DpcmlError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # Whoever read our output has gone: give the final flush of the interpreter somewhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="dpcml",
+    help="Recommendation for people with more than one interest.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
+app.command()(demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"dpcml {version('dpcml')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Recommendation for people with more than one interest."""
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
+    app()

@@ -1,0 +1,155 @@
+"""``dpcml data``: which data sets there are, fetching them, and what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpcml.cli.console import AsJson, bar_mark, bytes_bar, console, note, print_json
+
+if TYPE_CHECKING:
+    from dpcml.data.describe import Description
+
+app = typer.Typer(help="Named data sets and your own files.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_sets(as_json: AsJson = False) -> None:
+    """Show the data sets that are known by name, and where they were found."""
+    from dpcml.data.catalog import CATALOG, places
+
+    found = {}
+    for name in CATALOG:
+        folders = {label: folder for label, folder in places(name).items() if CATALOG[name].layout(folder)}
+        found[name] = next(iter(folders.items()), (None, None))
+    if as_json:
+        print_json({name: _entry(CATALOG[name], *found[name]) for name in CATALOG})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("name", "title", "users", "items", "positives", "found in", "licence"):
+        table.add_column(title, justify="right" if title in ("users", "items", "positives") else "left")
+    for name in CATALOG:
+        entry = CATALOG[name]
+        counts = (f"{count:,}" for count in (entry.counts.users, entry.counts.items, entry.counts.positives))
+        table.add_row(name, entry.title, *counts, found[name][0] or "not here", entry.licence)
+    console().print(table)
+
+
+def _entry(entry: Any, label: str | None, folder: Path | None) -> dict[str, Any]:
+    return {
+        "title": entry.title,
+        "users": entry.counts.users,
+        "items": entry.counts.items,
+        "positives": entry.counts.positives,
+        "rules": entry.rules,
+        "found_in": label,
+        "folder": None if folder is None else str(folder),
+        "home": entry.home,
+        "licence": entry.licence,
+    }
+
+
+@app.command()
+def fetch(name: Annotated[str, typer.Argument(help="A name that 'dpcml data list' shows.")]) -> None:
+    """Download a data set into the cache, going on where an earlier download broke off."""
+    from dpcml.data.catalog import CATALOG, locate
+    from dpcml.data.catalog import fetch as fetch_set
+
+    here = locate(name)
+    with bytes_bar(name) as progress:
+        folder = fetch_set(name, progress)
+    if here is None:
+        note(f"{name}: {CATALOG[name].licence}; {CATALOG[name].home}")
+    else:
+        note(f"{name} is here already")
+    print(folder)
+
+
+@app.command()
+def describe(
+    source: Annotated[str, typer.Argument(metavar="NAME-or-PATH", help="A named data set, or a file.")],
+    as_json: AsJson = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw a figure into this .png, .svg or .pdf file.")] = None,
+    user: Annotated[str | None, typer.Option(help="Column of the user ids.")] = None,
+    item: Annotated[str | None, typer.Option(help="Column of the item ids.")] = None,
+    rating: Annotated[str | None, typer.Option(help="Column of the ratings.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of the times.")] = None,
+    min_rating: Annotated[float | None, typer.Option(help="Lower ratings are no positives.")] = None,
+    min_user: Annotated[int | None, typer.Option(help="Drop users with fewer positives.")] = None,
+    core: Annotated[int | None, typer.Option(help="Drop users and items with fewer, again and again.")] = None,
+    text_ids: Annotated[bool, typer.Option("--text-ids", help="Keep numbers as text in ids.")] = False,
+    file_format: Annotated[str | None, typer.Option("--format", help="Format of the file, guessed by default.")] = None,
+    separator: Annotated[str | None, typer.Option(help=r"Between columns; \t is a tab.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the text, UTF-8 by default.")] = None,
+    items: Annotated[Path | None, typer.Option(help="File with titles and attributes of items.")] = None,
+) -> None:
+    """Count users, items and positives; show how varied people's tastes are where items have attributes."""
+    from dpcml.data.catalog import load_or_read
+    from dpcml.data.charts import check_suffix
+    from dpcml.data.charts import plot as draw
+    from dpcml.data.describe import describe as count
+
+    if plot is not None:
+        check_suffix(plot)
+    tab = None if separator is None else separator.replace("\\t", "\t")
+    columns = {"user": user, "item": item, "rating": rating, "time": time}
+    rules = {"min_rating": min_rating, "min_user": min_user, "core": core, "text_ids": text_ids or None}
+    file = {"format": file_format, "separator": tab, "encoding": encoding, "items": items}
+    given = {name: value for name, value in (columns | rules | file).items() if value is not None}
+    with bytes_bar(source) as progress:
+        description = count(load_or_read(source, progress=progress, **given))
+    if plot is not None:
+        note(f"figure: {draw(description, plot, title=Path(source).name)}")
+    if as_json:
+        print_json({"source": source, **description.to_dict()})
+    else:
+        _show(description)
+
+
+def _show(description: Description) -> None:
+    from rich.table import Table
+
+    from dpcml.data.charts import TOP, category_bars, diversity_bars
+
+    screen = console()
+    width, mark = min(screen.width, 100), bar_mark()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, figure in _figures(description):
+        table.add_row(name, figure)
+    screen.print(table)
+    for line in description.preparation:
+        screen.print(f"- {line}", markup=False)
+    if (diversity := description.preference_diversity) is not None:
+        print(f"\nPreference diversity Div(u), mean {diversity.mean:.3f}: users by share of their item pairs")
+        print("without a common attribute")
+        print(diversity_bars(diversity, width, mark))
+    if description.categories:
+        shown, total = min(TOP, len(description.categories)), len(description.categories)
+        print(f"\nCategories by positives{'' if shown == total else f', {shown} of {total:,}'}")
+        print(category_bars(description.categories, width, mark))
+
+
+def _figures(description: Description) -> list[tuple[str, str]]:
+    spread = description.positives_per_user
+    rows = [
+        ("users", f"{description.users:,}"),
+        ("items with a positive", f"{description.items:,}"),
+        ("item id space", f"{description.item_id_space:,}"),
+        ("positives", f"{description.positives:,}"),
+        ("density over the id space", f"{description.density_percent:.4f} %"),
+        ("density over items with a positive", f"{description.density_percent_distinct:.4f} %"),
+        ("positives per user, least", f"{spread.min:,}"),
+        ("positives per user, median", f"{spread.median:,g}"),
+        ("positives per user, mean", f"{spread.mean:,.1f}"),
+        ("positives per user, most", f"{spread.max:,}"),
+        ("content hash", description.content_hash[:16]),
+    ]
+    if description.catalogue_items is not None:
+        rows.insert(3, ("items in the catalogue", f"{description.catalogue_items:,}"))
+    return rows

@@ -1,0 +1,39 @@
+"""``dpcml demo``: the main job on generated data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcml.cli.console import note
+from dpcml.errors import MissingExtraError
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the reports and the picture.")] = Path("dpcml-demo"),
+    users: Annotated[int, typer.Option(help="Users of the planted world.")] = 1000,
+    items: Annotated[int, typer.Option(help="Items of the planted world.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of world and split.")] = 0,
+) -> None:
+    """Recommend in a planted world, where every user's interests are known, and see which of them are served."""
+    from dpcml.experiments.demo import plot, run_demo
+
+    found = run_demo(users, items, seed)
+    data = found.world.data
+    print(
+        f"planted world: {data.n_users:,} users, {data.n_items:,} items, {data.n_positives:,} positives;",
+        end=" ",
+    )
+    print(f"split {found.split.hash} ({found.split.rule}), seed {seed}\n")
+    print(found.comparison)
+    print("minority_R: recall of what lies outside a user's majority interest\n")
+    print(found.story() + "\n")
+    files = found.write(out)
+    try:
+        plot(found, out / "served.png")
+        files.append(out / "served.png")
+    except MissingExtraError as error:
+        note(f"no picture: {error}")
+    print(f"written to {out}: {', '.join(file.name for file in files)}")

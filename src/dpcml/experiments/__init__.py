@@ -1,0 +1,1 @@
+"""Studies: from data and models to tables, files and pictures."""

@@ -1,0 +1,44 @@
+"""What the documentation shows must run."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpcml.data.planted import planted
+
+ROOT = Path(__file__).parents[1]
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.fixture
+def likes(tmp_path, monkeypatch):
+    """The files that the pages speak of: likes.csv with a user called ann, and items.csv with titles and genres."""
+    data = planted(200, 150, seed=1).data
+    users = ["ann", "bob", *(f"user-{k}" for k in range(2, 200))]
+    rows = [f"{users[user]},{item},5" for user, item in zip(data.rows, data.indices, strict=True)]
+    (tmp_path / "likes.csv").write_text("\n".join(["user_id,item_id,rating", *rows]))
+    films = [f"{k},{data.items.title(k)},{'|'.join(data.items.attributes.of(k))}" for k in range(data.n_items)]
+    (tmp_path / "items.csv").write_text("\n".join(["item_id,title,genres", *films]))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_python_on_the_first_pages_runs(page, likes, capsys):
+    blocks = python_blocks(page)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {})
+    assert "P@10" in capsys.readouterr().out
+
+
+def test_the_site_builds(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Interactions" in (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
