@@ -79,6 +79,15 @@ def test_describe_prints_one_json_object(run: Run) -> None:
     assert figures["density_percent"] == pytest.approx(100 * positives / 48)
 
 
+def test_describe_takes_the_word_of_the_user_on_headers(run: Run, folder: Path) -> None:
+    (folder / "names.csv").write_text("user,item\nann,tea\n")
+    figures = {
+        option: json.loads(run("data", "describe", "names.csv", option, "--json").stdout)
+        for option in ("--header", "--no-header")
+    }
+    assert [figures[option]["users"] for option in figures] == [1, 2]
+
+
 def test_describe_shows_figures_and_histograms(run: Run) -> None:
     done = run("data", "describe", "likes.csv", "--items", "films.csv", "--min-rating", "2")
     assert done.returncode == 0, done.stderr

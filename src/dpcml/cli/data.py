@@ -84,6 +84,7 @@ def describe(
     text_ids: Annotated[bool, typer.Option("--text-ids", help="Keep numbers as text in ids.")] = False,
     file_format: Annotated[str | None, typer.Option("--format", help="Format of the file, guessed by default.")] = None,
     separator: Annotated[str | None, typer.Option(help=r"Between columns; \t is a tab.")] = None,
+    header: Annotated[bool | None, typer.Option(help="Whether the first line names columns.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of the text, UTF-8 by default.")] = None,
     items: Annotated[Path | None, typer.Option(help="File with titles and attributes of items.")] = None,
 ) -> None:
@@ -98,7 +99,7 @@ def describe(
     tab = None if separator is None else separator.replace("\\t", "\t")
     columns = {"user": user, "item": item, "rating": rating, "time": time}
     rules = {"min_rating": min_rating, "min_user": min_user, "core": core, "text_ids": text_ids or None}
-    file = {"format": file_format, "separator": tab, "encoding": encoding, "items": items}
+    file = {"format": file_format, "separator": tab, "header": header, "encoding": encoding, "items": items}
     given = {name: value for name, value in (columns | rules | file).items() if value is not None}
     with bytes_bar(source) as progress:
         description = count(load_or_read(source, progress=progress, **given))

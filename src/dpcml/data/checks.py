@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import IntArray
-from dpcml.errors import DataError
+from dpcml.arrays import Array, BoolArray, IntArray
+from dpcml.errors import DataError, ParameterError
 
 
 def matrix_entries(matrix: Any) -> sparse.coo_array:
@@ -30,6 +30,26 @@ def matrix_entries(matrix: Any) -> sparse.coo_array:
     if entries.dtype.kind == "f" and not np.isfinite(entries.data).all():
         raise DataError("the matrix holds NaN or infinite values: every entry must be a finite number")
     return entries
+
+
+def low_entries(values: Array, min_rating: float | None) -> BoolArray:
+    """Return which values lie under the threshold; without one, refuse negative values.
+
+    Examples
+    --------
+    >>> low_entries(np.array([5, 3, 4]), 4).tolist()
+    [False, True, False]
+    """
+    if min_rating is not None:
+        if not np.isfinite(min_rating):
+            raise ParameterError(f"min_rating={min_rating!r}: must be a finite number")
+        return np.asarray(values < min_rating)
+    if len(values) and values.min() < 0:
+        raise DataError(
+            f"the matrix holds the negative value {values.min()}: positives are entries above 0;"
+            " pass min_rating to turn ratings into positives"
+        )
+    return np.zeros(len(values), dtype=bool)
 
 
 def check_codes(codes: IntArray, count: int, kind: str) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
-from dpcml.data.checks import check_codes, matrix_entries
+from dpcml.data.checks import check_codes, low_entries, matrix_entries
 from dpcml.data.ids import id_array, known, unique_ids
 from dpcml.data.items import ItemTable
+from dpcml.data.pairs import csr_of_pairs
 from dpcml.data.preparation import Preparation as Preparation
 from dpcml.errors import DataError, ParameterError
 
@@ -113,22 +114,14 @@ class Interactions:
                [0., 1.]], dtype=float32)
         """
         entries = matrix_entries(matrix)
-        values = entries.data
-        if min_rating is None and len(values) and values.min() < 0:
-            raise DataError(
-                f"the matrix holds the negative value {values.min()}: positives are entries above 0;"
-                " pass min_rating to turn ratings into positives"
-            )
-        if min_rating is not None and not np.isfinite(min_rating):
-            raise ParameterError(f"min_rating={min_rating!r}: must be a finite number")
-        low = np.zeros(len(values), dtype=bool) if min_rating is None else values < min_rating
-        keep = (values != 0) & ~low
+        low = low_entries(entries.data, min_rating)
+        keep = (entries.data != 0) & ~low
         n_users, n_items = entries.shape
         users = unique_ids(user_ids, n_users, "user_ids")
         columns = unique_ids(items.ids if item_ids is None and items is not None else item_ids, n_items, "item_ids")
         table = ItemTable(columns) if items is None else items.take(columns)
         rows, cols = entries.coords
-        done = Preparation(rows=len(values), below_rating=int(low.sum()))
+        done = Preparation(rows=len(low), below_rating=int(low.sum()))
         return cls.from_codes(rows[keep], cols[keep], users, table, preparation=done)
 
     @classmethod
@@ -154,21 +147,10 @@ class Interactions:
         n_users, n_items = len(user_ids), len(table)
         check_codes(users, n_users, "user")
         check_codes(items, n_items, "item")
-        keys = users.astype(np.int64) * max(n_items, 1) + items
-        if timestamps is None:
-            keys = np.sort(keys)  # np.unique hashes first, which takes many times as long
-            keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
-        else:
-            order = np.lexsort((timestamps, keys))
-            keys = keys[order]
-            last = np.append(keys[1:] != keys[:-1], True)[: len(keys)]
-            keys, timestamps = keys[last], timestamps[order[last]]
-        owners, columns = np.divmod(keys, max(n_items, 1))
-        indptr = np.zeros(n_users + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owners, minlength=n_users), out=indptr[1:])
+        indptr, indices, timestamps = csr_of_pairs(users, items, (n_users, n_items), timestamps)
         done = preparation or Preparation(rows=len(users))
-        done = replace(done, duplicates=done.duplicates + len(users) - len(keys))
-        return cls(indptr, columns.astype(np.int32), user_ids, table, timestamps, catalogue_size, done)
+        done = replace(done, duplicates=done.duplicates + len(users) - len(indices))
+        return cls(indptr, indices, user_ids, table, timestamps, catalogue_size, done)
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Any) -> Interactions:

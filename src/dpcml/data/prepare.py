@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
+from dpcml.arrays import BoolArray
 from dpcml.data.columns import Columns, assign_columns
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
@@ -168,18 +169,8 @@ def prepare(
     users, user_ids = encode_ids(table["user"], "user", where, rules.text_ids)
     columns, item_ids = encode_ids(table["item"], "item", where, rules.text_ids)
     times = seconds(table["time"], where) if "time" in table.columns else None
-    keep = np.ones(len(table), dtype=bool)
-    if "rating" in table.columns:
-        ratings = numbers(table["rating"], "rating", where)
-        low, high = ratings.min(), ratings.max()
-        if rules.min_rating is not None:
-            keep = ratings >= rules.min_rating
-        elif low != high:
-            hint = "every row counts; min_rating (--min-rating) sets a threshold"
-            notes = (*notes, f"ratings from {low:g} to {high:g}: {hint}")
-    elif rules.min_rating is not None:
-        raise DataError(f"{source}: min_rating={rules.min_rating:g}, but there is no rating column to compare it with")
-    done = Preparation(rows=len(table), below_rating=int((~keep).sum()), notes=notes)
+    keep, said = _positive(table, where, rules, source)
+    done = Preparation(rows=len(table), below_rating=len(table) - len(users[keep]), notes=(*notes, *said))
     data = Interactions.from_codes(
         users[keep], columns[keep], user_ids, ItemTable(item_ids),
         timestamps=None if times is None else times[keep], preparation=done,
@@ -189,6 +180,24 @@ def prepare(
         return data if items is None else _describe(data, items)
     except DataError as error:
         raise DataError(f"{source}: {error}") from None
+
+
+def _positive(
+    table: pl.DataFrame, where: Where, rules: Rules, source: str
+) -> tuple[BoolArray | slice, tuple[str, ...]]:
+    """Return which rows are positives, all or by their rating, and a note where ratings differ but do not count."""
+    every = slice(None)  # takes no memory, and copies nothing
+    if "rating" not in table.columns:
+        if rules.min_rating is not None:
+            said = f"min_rating={rules.min_rating:g}, but there is no rating column to compare it with"
+            raise DataError(f"{source}: {said}")
+        return every, ()
+    ratings = numbers(table["rating"], "rating", where)
+    if rules.min_rating is not None:
+        return ratings >= rules.min_rating, ()
+    low, high = ratings.min(), ratings.max()
+    hint = "every row counts; min_rating (--min-rating) sets a threshold"
+    return every, () if low == high else (f"ratings from {low:g} to {high:g}: {hint}",)
 
 
 def _describe(data: Interactions, items: ItemTable) -> Interactions:
@@ -216,12 +225,15 @@ def drop_thin(data: Interactions, rules: Rules) -> Interactions:
     >>> thin, thin.preparation.users_dropped, thin.preparation.items_dropped
     (Interactions(1 users, 2 items, 2 positives), 1, 1)
     """
+    least = max(rules.min_user, rules.core)
+    if data.n_positives and data.per_user.min() >= least and data.per_item.min() >= rules.core:
+        return data
     rows = data.rows
     keep = np.ones(data.n_positives, dtype=bool)
     while True:
         per_user = np.bincount(rows[keep], minlength=data.n_users)
         per_item = np.bincount(data.indices[keep], minlength=data.n_items)
-        thin = (per_user < max(rules.min_user, rules.core))[rows] | (per_item < rules.core)[data.indices]
+        thin = (per_user < least)[rows] | (per_item < rules.core)[data.indices]
         if not (thin & keep).any():
             break
         keep &= ~thin
@@ -229,21 +241,23 @@ def drop_thin(data: Interactions, rules: Rules) -> Interactions:
             break
     if not keep.any():
         raise DataError(_nothing_left(data, rules))
-    some_users, some_items = np.zeros(data.n_users, dtype=bool), np.zeros(data.n_items, dtype=bool)
-    some_users[rows[keep]] = True
-    some_items[data.indices[keep]] = True
+    left = data.select(keep)
+    some_users, some_items = left.per_user > 0, left.per_item > 0
     done = replace(
         data.preparation,
         users_dropped=data.preparation.users_dropped + int((~some_users).sum()),
         items_dropped=data.preparation.items_dropped + int((~some_items).sum()),
     )
-    new_user, new_item = np.cumsum(some_users) - 1, np.cumsum(some_items) - 1
-    return Interactions.from_codes(
-        new_user[rows[keep]], new_item[data.indices[keep]],
-        data.user_ids[some_users], data.items.select(some_items),
-        timestamps=None if data.timestamps is None else data.timestamps[keep],
-        catalogue_size=data.catalogue_size, preparation=done,
-    )  # fmt: skip
+    new_item = np.cumsum(some_items, dtype=np.int32) - 1
+    return replace(
+        left,
+        indptr=left.indptr[np.append(True, some_users)],  # users who are dropped have nothing between theirs
+        indices=new_item[left.indices],
+        user_ids=data.user_ids[some_users],
+        items=data.items.select(some_items),
+        preparation=done,
+        split_hash=data.split_hash,
+    )
 
 
 def _nothing_left(data: Interactions, rules: Rules) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from dpcml.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.data.pairs import distinct
 from dpcml.errors import DataError
 
 Where: TypeAlias = Callable[[int], str]  # says where a row stands in its source: "likes.csv, line 7"
@@ -60,12 +61,24 @@ def encode_ids(column: pl.Series, kind: str, where: Where, text: bool = False) -
     column = _plain(column, kind, where)
     reject(column.is_null(), where, lambda row: f"the {kind} id is missing: every row needs one")
     column = column.cast(pl.String) if text else _whole(column, kind, where)
-    if column.dtype == pl.Int64:
-        ids, codes = np.unique(column.to_numpy(), return_inverse=True)
-        return codes, ids
-    distinct = column.unique().sort()
-    places = column.cast(pl.Enum(distinct)).to_physical().to_numpy()
-    return places.astype(np.int64), np.array(distinct.to_list(), dtype=object)
+    if column.dtype.is_integer():
+        return _encode_whole(column.to_numpy())
+    words = column.unique().sort()
+    places = column.cast(pl.Enum(words)).to_physical().to_numpy()
+    return places.astype(np.int64), np.array(words.to_list(), dtype=object)
+
+
+def _encode_whole(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the position of each id among the distinct ones in order, and those."""
+    size = int(values.max()) + 1 if len(values) else 0
+    if size > 2 * len(values):
+        ids = distinct(np.sort(values)).astype(np.int64)
+        return np.searchsorted(ids, values), ids
+    seen = np.zeros(size, dtype=bool)  # ids without many gaps: a table of all is smaller and faster than sorting
+    seen[values] = True
+    places: IntArray = np.cumsum(seen) - 1
+    small = places.astype(np.int32) if size < 2**31 else places
+    return small[values], np.flatnonzero(seen)
 
 
 def _plain(column: pl.Series, kind: str, where: Where) -> pl.Series:
@@ -105,8 +118,10 @@ def _text(column: pl.Series) -> pl.Series | None:
 
 
 def _whole(column: pl.Series, kind: str, where: Where) -> pl.Series:
-    """Return ids as Int64 where all are whole numbers written plainly, as text otherwise."""
+    """Return ids as integers where all are whole numbers written plainly, as text otherwise."""
     plain = column
+    if column.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64) and not (column < 0).any():
+        return column
     if column.dtype == pl.String:
         plain = column.str.strip_chars()
         if not plain.str.contains(WHOLE).all():

@@ -59,6 +59,16 @@ def test_bad_ids_are_found_without_naming_the_format(file: Path) -> None:
         read(file)
 
 
+def test_long_files(file: Path) -> None:
+    lines = [f"2 {k} {2**40 if k == 60_000 else k + 1}" for k in range(70_000)]
+    file.write_text("\n".join(lines))
+    data = read(file)
+    assert (data.n_users, data.n_positives, data.item_ids.max()) == (70_000, 140_000, 2**40)
+    file.write_text("\n".join([*lines, "1 x"]))
+    with pytest.raises(DataError, match=r"users\.dat, line 70001: 'x'"):
+        read(file)
+
+
 def test_the_largest_id(file: Path) -> None:
     file.write_text(f"1 {2**63 - 1}\n1 {'0' * 30}7\n")
     assert lists(read(file)) == {0: [2**63 - 1], 1: [7]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -56,6 +58,24 @@ def test_truncated(file: Path) -> None:
         file.write_bytes(whole[:keep])
         with pytest.raises(DataError, match=r"likes\.parquet: no readable Parquet file"):
             read(file, user="who")
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zstd"])
+def test_damaged_within(tmp_path: Path, compression: Literal["uncompressed", "zstd"]) -> None:
+    file = tmp_path / "likes.parquet"
+    rng = np.random.default_rng(0)
+    names = [f"u{k}" for k in rng.integers(0, 50, 400)]
+    pl.DataFrame({"user": names, "item": rng.integers(0, 90, 400)}).write_parquet(file, compression=compression)
+    whole, refused = np.fromfile(file, dtype=np.uint8), 0
+    for _ in range(60):
+        damaged = whole.copy()
+        damaged[rng.integers(4, len(whole) - 8, 4)] = rng.integers(0, 256, 4)
+        damaged.tofile(file)
+        try:
+            read(file)  # bytes of a value may change without harm to the file
+        except DataError:
+            refused += 1
+    assert refused
 
 
 def test_bad_values_name_the_row(tmp_path: Path) -> None:

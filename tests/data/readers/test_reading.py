@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import example, given, settings
@@ -193,3 +196,34 @@ def test_items_that_the_catalogue_lacks_are_noted(tmp_path: Path) -> None:
     data = read(tmp_path / "a.csv", items=tmp_path / "i.csv")
     assert data.preparation.notes[-1] == "not in the catalogue: 1 of 2 items"
     assert data.catalogue_size == 2
+
+
+def test_files_read_together_may_differ_in_how_ids_look(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("user,item\n1,2\n1,300\n")
+    second.write_text("user,item\n007,2\n")
+    assert pairs(read([first, second])) == {("1", "2"), ("1", "300"), ("007", "2")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to tell the peak of memory")
+def test_memory_stays_within_a_small_multiple_of_the_file(tmp_path: Path) -> None:
+    rng, size = np.random.default_rng(0), 1_000_000
+    file = tmp_path / "likes.tsv"
+    likes = {
+        "user": rng.integers(0, 6000, size),
+        "item": rng.integers(0, 4000, size),
+        "rating": rng.integers(1, 6, size),
+    }
+    pl.DataFrame(likes).write_csv(file, separator="\t")
+    small = tmp_path / "small.tsv"
+    small.write_text("user\titem\trating\n1\t2\t3\n")
+    peak = "int(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    code = f"""
+from dpcml import Interactions
+Interactions.from_file({str(small)!r})
+before = {peak}
+Interactions.from_file({str(file)!r})
+print(1024 * ({peak} - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 10 * file.stat().st_size

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpcml.data.readers.scan import Records, records
+from dpcml.data.readers.scan import BLOCK, Records, line_blocks, records
 from dpcml.data.readers.text import Source
 from dpcml.errors import DataError
 
@@ -25,10 +25,14 @@ def rows(found: Records) -> list[tuple[str | None, ...]]:
     return cells.fill_null("").rows()
 
 
+def lines(found: Records) -> list[int]:
+    return [found.line(row) for row in range(len(rows(found)))]
+
+
 def test_plain() -> None:
     found = scan("a,b\nc,d")
     assert rows(found) == [("a", "b"), ("c", "d")]
-    assert found.lines.tolist() == [1, 2]
+    assert lines(found) == [1, 2]
 
 
 def test_columns_come_in_the_order_asked_for() -> None:
@@ -38,19 +42,19 @@ def test_columns_come_in_the_order_asked_for() -> None:
 def test_quotes_hold_separators_line_breaks_and_quotes() -> None:
     found = scan('a,b\n"x,y","p\nq"\n"say ""hi""",""\nlast,row\n')
     assert rows(found) == [("a", "b"), ("x,y", "p\nq"), ('say "hi"', ""), ("last", "row")]
-    assert found.lines.tolist() == [1, 2, 4, 5]
+    assert lines(found) == [1, 2, 4, 5]
 
 
 def test_line_ends_of_windows() -> None:
     found = scan('a,b\r\n"p\r\nq",d\r\n\r\ne,f\r\n')
     assert rows(found) == [("a", "b"), ("p\r\nq", "d"), ("e", "f")]
-    assert found.lines.tolist() == [1, 2, 5]
+    assert lines(found) == [1, 2, 5]
 
 
 def test_empty_lines_are_skipped_and_counted() -> None:
     found = scan("\na,b\n\n\nc,d\n\n")
     assert rows(found) == [("a", "b"), ("c", "d")]
-    assert found.lines.tolist() == [2, 5]
+    assert lines(found) == [2, 5]
 
 
 @pytest.mark.parametrize("separator", ["::", "§", "\t", "|", "<->"])
@@ -66,7 +70,7 @@ def test_long_separators_leave_quotes_alone() -> None:
 def test_quotes_within_plain_fields_are_letters() -> None:
     found = scan('a,6" pizza\n"b, c",d\n')
     assert rows(found) == [("a", '6" pizza'), ("b, c", "d")]
-    assert found.lines.tolist() == [1, 2]
+    assert lines(found) == [1, 2]
 
 
 @pytest.mark.parametrize(("extra", "count"), [("c", "1 field"), ("c,d,e", "3 fields")])
@@ -132,3 +136,32 @@ def test_structure_agrees_with_the_csv_module(text: str) -> None:
         return
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
     assert found == [tuple(row) for row in reader if row]
+
+
+def test_lines_are_found_in_every_block() -> None:
+    first = "a,b\n" * (BLOCK // 4)
+    found = scan(f'{first}\n\n"x\ny",z\n\nlast,one\n')
+    count = BLOCK // 4
+    assert rows(found)[count:] == [("x\ny", "z"), ("last", "one")]
+    assert [found.line(row) for row in (0, count - 1, count, count + 1)] == [1, count, count + 3, count + 6]
+
+
+def test_ragged_lines_in_a_later_block() -> None:
+    count = BLOCK // 4
+    with pytest.raises(DataError, match=rf"likes\.csv, line {count + 2}: 3 fields, but 2 fields on line 1"):
+        scan("a,b\n" * (count + 1) + "a,b,c\n")
+
+
+def test_blocks_of_nothing_but_empty_lines() -> None:
+    found = scan("\n" * (2 * BLOCK) + "a,b\n" + "\n" * (2 * BLOCK) + "c,d")
+    assert rows(found) == [("a", "b"), ("c", "d")]
+    assert lines(found) == [2 * BLOCK + 1, 4 * BLOCK + 2]
+
+
+@given(st.binary().map(lambda data: data.replace(b"\0", b"\n").replace(b"\1", b'"')), st.integers(1, 20))
+def test_blocks_are_whole_lines(data: bytes, size: int) -> None:
+    for quoting in (False, True):
+        cut = [data[start:stop] for start, stop in line_blocks(data, quoting, size)]
+        assert b"".join(cut) == data
+        assert all(part.endswith(b"\n") and not (quoting and part.count(b'"') % 2) for part in cut[:-1])
+        assert all(cut)

@@ -10,6 +10,7 @@ import polars as pl
 
 from dpcml.arrays import Array, IntArray
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
+from dpcml.data.readers.scan import line_blocks
 from dpcml.data.readers.text import Source
 from dpcml.data.values import LARGEST_ID
 from dpcml.errors import DataError
@@ -76,17 +77,29 @@ def numbers_by_line(source: Source, data: bytes) -> tuple[IntArray, IntArray]:
     >>> values.tolist(), lengths.tolist()
     ([2, 7, 9, 1, 4], [3, 0, 2])
     """
-    text = np.frombuffer(data, np.uint8)
+    blocks = [_numbers(source, data, start, stop) for start, stop in line_blocks(data)]
+    values, lengths = zip(*blocks, strict=True)  # there is a block: a file of blanks is refused before
+    return np.concatenate(values), np.concatenate(lengths)
+
+
+def _numbers(source: Source, data: bytes, start: int, stop: int) -> tuple[IntArray, IntArray]:
+    """Return the numbers of a stretch of whole lines, and how many stand on each."""
+    part = data[start:stop]
+    text = np.frombuffer(part, np.uint8)
     digit = (text >= ord("0")) & (text <= ord("9"))
     blank = np.isin(text, np.frombuffer(BLANK, np.uint8))
     bad = np.flatnonzero(~(digit | blank))
     if len(bad):
-        raise _bad_word(source, data, int(bad[0]))
+        raise _bad_word(source, data, start + int(bad[0]))
     edges = np.diff(digit.astype(np.int8), prepend=0, append=0)
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    _check_size(source, data, starts, ends)
-    breaks = np.append(np.flatnonzero(text == ord("\n")), len(text))
-    values = np.fromstring(data, dtype=np.int64, sep=" ")
+    _check_size(source, data, starts + start, ends + start)
+    breaks = np.flatnonzero(text == ord("\n"))
+    if not part.endswith(b"\n"):
+        breaks = np.append(breaks, len(text))
+    values: IntArray = np.fromstring(part, dtype=np.int64, sep=" ")
+    if values.size and values.max() < 2**31:
+        values = values.astype(np.int32)
     return values, np.diff(np.searchsorted(starts, breaks), prepend=0)
 
 

@@ -42,13 +42,13 @@ class MovieLens(Reader):
         rows = records(source, source.text(fallback="latin-1"), self.separator)
         if rows.width not in (3, 4):
             raise DataError(
-                f"{source.line(int(rows.lines[0]))}: {rows.width} fields between {self.separator!r};"
+                f"{source.line(rows.line(0))}: {rows.width} fields between {self.separator!r};"
                 " a rating has three or four: user, item, rating, time"
             )
         roles = ROLES[: rows.width]
-        cells = rows.columns(range(rows.width))
+        cells = rows.compact(range(rows.width))
         table = cells.rename(dict(zip(cells.columns, roles, strict=True)))
-        return Parsed(table, lambda row: source.line(int(rows.lines[row])))
+        return Parsed(table, lambda row: source.line(rows.line(row)))
 
     def titles(self, name: str) -> tuple[str, ...]:
         """Return the name of the catalogue."""

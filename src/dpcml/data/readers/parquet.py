@@ -51,7 +51,8 @@ def parquet_columns(source: Source, names: list[str]) -> pl.DataFrame:
 
 
 def _damaged(source: Source, error: BaseException) -> DataError:
-    reason = str(error).partition("\n")[0]
+    panic = isinstance(error, pl.exceptions.PanicException)  # its text speaks of polars' inside
+    reason = "its bytes make no sense" if panic else str(error).partition("\n")[0]
     return DataError(f"{source.path}: no readable Parquet file ({reason}); write or fetch it again")
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
 from dpcml.data.readers.scan import records
@@ -40,11 +41,11 @@ class Steam(Reader):
         rows = records(source, source.text(), ",")
         if rows.width < 3:
             raise DataError(f"{source.path}: {rows.width} fields; Steam-200k has user, title, behaviour, hours, 0")
-        cells = rows.columns([0, 1, 2])
-        behaviour = cells["2"].fill_null("")
+        cells = rows.compact([0, 1, 2])
+        behaviour = cells["2"].cast(pl.String).fill_null("")
 
         def line(row: int) -> str:
-            return source.line(int(rows.lines[row]))
+            return source.line(rows.line(row))
 
         unknown = ~behaviour.is_in(BEHAVIOURS)
         reject(unknown, line, lambda row: f"behaviour {behaviour[row]!r}: must be {' or '.join(BEHAVIOURS)}")

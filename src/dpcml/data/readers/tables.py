@@ -33,13 +33,13 @@ class Table:
 
     def where(self, row: int) -> str:
         """Say where a row stands, not counting the header."""
-        return self.source.line(int(self.rows.lines[row + self.header]))
+        return self.source.line(self.rows.line(row + self.header))
 
     def parsed(self, columns: Columns, notes: tuple[str, ...] = ()) -> Parsed:
         """Return the columns that play a role under the names of their roles."""
         named = columns.named()
-        cells = self.rows.columns([self.names.index(name) for name in named.values()])
-        table = cells.slice(int(self.header)).rename(dict(zip(cells.columns, named, strict=True)))
+        cells = self.rows.compact([self.names.index(name) for name in named.values()], skip=int(self.header))
+        table = cells.rename(dict(zip(cells.columns, named, strict=True)))
         return Parsed(table, self.where, (*self.notes, *notes))
 
     def sample(self) -> list[tuple[str, ...]]:
@@ -70,7 +70,9 @@ class Tables(Reader):
         try:
             return table.parsed(*assign_columns(table.names, given, source.name))
         except DataError as error:
-            hint = "" if options.header else " (line 1 was taken for a header; header=False says it is data)"
+            hint = (
+                "" if options.header else " (line 1 was taken for a header; header=False (--no-header) says it is data)"
+            )
             raise DataError(f"{error}{hint}") from None
 
     def titles(self, name: str) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ def open_table(
     header = options.header
     if header is None:
         header = _is_header(first, known, given)
-        notes.append(f"header: line {rows.lines[0]}" if header else "no header")
+        notes.append(f"header: line {rows.line(0)}" if header else "no header")
     names = [name.strip() for name in first[0]] if header else [f"column_{n + 1}" for n in range(rows.width)]
     return Table(source, tuple(names), header, rows, tuple(notes))
 

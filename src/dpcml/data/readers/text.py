@@ -78,9 +78,9 @@ class Source:
                 f"{self.line(line)}: a NUL byte, so this is no plain text; if it is text all the same, name"
                 " its encoding, such as encoding='utf-16' (--encoding utf-16)"
             )
-        if encoding is None:
+        if encoding is None and not data.isascii():
             self._check_utf8(data)
-        if not data.strip():
+        if not data or data.isspace():
             raise DataError(f"{self.path}: the file is empty")
         return data if b"\n" in data else data.replace(b"\r", b"\n")
 

@@ -94,14 +94,14 @@ def _from_movies(source: Source) -> _Found:
     rows = records(source, source.text(fallback="latin-1"), "::")
     cells = rows.columns([0, 1, 2])
     table = cells.rename({"0": "item", "1": "title", "2": "attributes"})
-    return _Found(table, lambda row: source.line(int(rows.lines[row])), _split(table["attributes"]))
+    return _Found(table, lambda row: source.line(rows.line(row)), _split(table["attributes"]))
 
 
 def _from_u_item(source: Source) -> _Found:
     rows = records(source, source.text(fallback="latin-1"), "|")
 
     def where(row: int) -> str:
-        return source.line(int(rows.lines[row]))
+        return source.line(rows.line(row))
 
     genres = _genres(source.path.with_name("u.genre"))
     table = rows.columns([0, 1]).rename({"0": "item", "1": "title"})
