@@ -12,6 +12,12 @@ from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave a core to every worker: tests that run side by side would wait for each other's threads."""
+    if hasattr(config, "workerinput"):
+        os.environ.setdefault("DPCML_THREADS", "1")
+
+
 @pytest.fixture(scope="session")
 def blocks() -> Interactions:
     """Two kinds of users who each like half of the items, and most of that half: any correct model must learn it."""

@@ -13,18 +13,28 @@ if TYPE_CHECKING:
     from dpcml.evaluation.compare import compare as compare
     from dpcml.evaluation.evaluate import evaluate as evaluate
     from dpcml.evaluation.report import Report as Report
+    from dpcml.models.dpcml import CML as CML
+    from dpcml.models.dpcml import DPCML as DPCML
+    from dpcml.models.dpcml import GFJA as GFJA
     from dpcml.models.ease import EASE as EASE
     from dpcml.models.item_knn import ItemKNN as ItemKNN
     from dpcml.models.popularity import Popularity as Popularity
+    from dpcml.storage import load as load
+    from dpcml.storage import save as save
 
 _HOMES = {
+    "CML": "dpcml.models.dpcml",
+    "DPCML": "dpcml.models.dpcml",
     "EASE": "dpcml.models.ease",
+    "GFJA": "dpcml.models.dpcml",
     "Interactions": "dpcml.data.interactions",
     "ItemKNN": "dpcml.models.item_knn",
     "Popularity": "dpcml.models.popularity",
     "Report": "dpcml.evaluation.report",
     "compare": "dpcml.evaluation.compare",
     "evaluate": "dpcml.evaluation.evaluate",
+    "load": "dpcml.storage",
+    "save": "dpcml.storage",
 }
 
 __all__ = ["__version__", *_HOMES]
@@ -32,9 +42,9 @@ __all__ = ["__version__", *_HOMES]
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from dpcml.version import version
 
-        return version("dpcml")
+        return version()
     if name not in _HOMES:
         raise AttributeError(f"module 'dpcml' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

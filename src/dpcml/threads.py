@@ -14,7 +14,7 @@ from dpcml.errors import ParameterError
 
 
 def thread_count(n_threads: int | None = None) -> int:
-    """Return the number of threads to use: the wish, or every core this process may run on.
+    """Return the number of threads to use: the wish, or $DPCML_THREADS, or every core this process may run on.
 
     Examples
     --------
@@ -23,6 +23,8 @@ def thread_count(n_threads: int | None = None) -> int:
     >>> thread_count() >= 1
     True
     """
+    if n_threads is None and os.environ.get("DPCML_THREADS", "").isdigit():
+        n_threads = int(os.environ["DPCML_THREADS"])
     if n_threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-import dpcml
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.errors import DataError
 from dpcml.evaluation import diversity, groups
-from dpcml.evaluation.protocol import PROTOCOLS, accuracy, cutoffs
+from dpcml.evaluation.protocol import PROTOCOLS, accuracy, cutoffs, metric_cutoff
 from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
 from dpcml.evaluation.report import Report
+from dpcml.version import version
 
 
 def evaluate(
@@ -102,11 +102,34 @@ def evaluate(
         metrics=means | totals,
         counted=counted,
         categories=groups.category_map(ranks, train) if with_attributes else {},
-        version=dpcml.__version__,
+        version=version(),
         seconds=time.perf_counter() - started,
         users=test.user_ids[ranks.users],
         per_user=per_user,
     )
+
+
+def validation(
+    model: Scorer, train: Interactions, valid: Interactions, metric: str = "P@3", *, n_threads: int | None = None
+) -> float:
+    """Return one metric on the validation part under the released protocol, as model selection uses it.
+
+    Where no user has enough held-out items for that protocol, the text's formula is used.
+
+    Examples
+    --------
+    >>> from dpcml import Popularity
+    >>> train, valid, _ = Interactions.from_csr(np.tri(9)).split((0.6, 0.2, 0.2), 0)
+    >>> 0 < validation(Popularity().fit(train), train, valid, "MAP") < 1
+    True
+    """
+    cutoff = metric_cutoff(metric)
+    ranks = rank_held_out(model, train, valid, top=0, n_threads=n_threads)
+    for protocol in ("released", "text"):
+        values = accuracy(ranks, PROTOCOLS[protocol], [cutoff or 3])[metric]
+        if not np.isnan(values).all():
+            return float(np.nanmean(values))
+    raise DataError("no user has a validation positive: there is nothing to choose by")
 
 
 def _beyond(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcml.arrays import FloatArray
-from dpcml.errors import ParameterError
+from dpcml.errors import ParameterError, did_you_mean
 from dpcml.evaluation import metrics
 from dpcml.evaluation.ranks import Ranks
 from dpcml.registry import Registry
@@ -82,6 +82,26 @@ def accuracy(ranks: Ranks, protocol: Protocol, at: Sequence[int]) -> dict[str, F
                     value = METRICS[name].values(ranks, n, protocol)
                     values[name + suffix] = np.where(ranks.n_held >= least, value, np.nan)
     return values
+
+
+def metric_cutoff(metric: str) -> int | None:
+    """Return the cut-off of a metric's name, None where it has none, or say which names there are.
+
+    Examples
+    --------
+    >>> metric_cutoff("P@3"), metric_cutoff("MAP")
+    (3, None)
+    >>> metric_cutoff("NDGC@3")
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: metric='NDGC@3': did you mean 'NDCG@3'?
+    """
+    name, _, cutoff = str(metric).partition("@")
+    whole = cutoff.isdigit() and int(cutoff) > 0
+    if name not in METRICS or (not whole if METRICS[name].at_cutoff else name != metric):
+        known = [f"{known}@3" if METRICS[known].at_cutoff else known for known in METRICS]
+        raise ParameterError(f"metric={metric!r}: {did_you_mean(str(metric), known)}")
+    return int(cutoff) if cutoff else None
 
 
 def cutoffs(at: Sequence[int]) -> tuple[int, ...]:

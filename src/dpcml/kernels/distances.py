@@ -6,7 +6,7 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
-def nearest(cross, user_squares, item_squares, scores, start, stop):  # type: ignore[no-untyped-def]
+def nearest(cross, user_squares, item_squares, scores, start, stop):
     """Turn inner products into minus the squared distance to the nearest vector of each user.
 
     Parameters

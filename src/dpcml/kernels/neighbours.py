@@ -7,9 +7,7 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def cosine_neighbours(  # type: ignore[no-untyped-def]
-    user_ptr, items, item_ptr, users, shrink, neighbours, similarities, start, stop
-):
+def cosine_neighbours(user_ptr, items, item_ptr, users, shrink, neighbours, similarities, start, stop):
     """Find the items most often liked together with each item, by shrunk cosine.
 
     The similarity of i and j is ``together / (sqrt(n_i n_j) + shrink)``; equal ones in order of position.
@@ -55,7 +53,7 @@ def cosine_neighbours(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def count_together(item_ptr, users, first, second, together, start, stop):  # type: ignore[no-untyped-def]
+def count_together(item_ptr, users, first, second, together, start, stop):
     """Count the users who like both items of each pair ``(first[p], second[p])``; users ascend within an item."""
     for p in range(start, stop):
         a, a_end = item_ptr[first[p]], item_ptr[first[p] + 1]

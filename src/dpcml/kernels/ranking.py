@@ -11,7 +11,7 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, stop):  # type: ignore[no-untyped-def]
+def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, stop):
     """Count, for each held-out item, the candidates ahead of it and those level with it.
 
     Parameters
@@ -57,7 +57,7 @@ def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, st
 
 
 @njit(nogil=True, cache=True)
-def top(scores, users, seen_ptr, seen, best, best_scores, start, stop):  # type: ignore[no-untyped-def]
+def top(scores, users, seen_ptr, seen, best, best_scores, start, stop):
     """Find the items with the highest scores, best first; of equal scores, the lower position first.
 
     Parameters

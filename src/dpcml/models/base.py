@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpcml.arrays import Array, FloatArray, IntArray
+from dpcml.data.fitting import fitting
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.errors import DataError, NotFittedError, ParameterError, did_you_mean
 from dpcml.kernels import ranking
@@ -25,7 +26,8 @@ BLOCK_BYTES = 64 * 2**20  # scores held at once while recommending
 class Recommender(ABC):
     """A model that scores items for users: subclasses are dataclasses whose fields are the hyper-parameters.
 
-    A subclass implements ``_fit`` and ``score``, checks its parameters in ``_check``, and is filed in `MODELS`.
+    A subclass implements ``_fit`` and ``score``, checks its parameters in ``_check``, names what it has learned in
+    ``_shapes`` (or ``_arrays`` and ``_restore``), so that it can be saved, and is filed in `MODELS`.
     Positions (rows and columns of the training matrix) go into ``score``; external ids go into and come out of
     ``recommend`` and ``similar_items``. Larger scores are better.
     """
@@ -39,8 +41,8 @@ class Recommender(ABC):
         """Raise a `ParameterError` for a hyper-parameter out of range."""
 
     @abstractmethod
-    def _fit(self, train: Interactions, valid: Interactions | None) -> None:
-        """Learn from the training positives; fitted attributes end in an underscore."""
+    def _fit(self, *args: Any, **options: Any) -> None:
+        """Learn from ``train`` and perhaps ``valid``; fitted attributes end in an underscore."""
 
     @abstractmethod
     def score(self, users: Sequence[int] | IntArray) -> FloatArray:
@@ -57,7 +59,20 @@ class Recommender(ABC):
             Shape (users, items); seen items are scored like all others.
         """
 
-    def fit(self, train: Any, valid: Any = None) -> Self:
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return name and shape of each fitted array of float32; ``train_`` is known by then."""
+        raise NotImplementedError
+
+    def _arrays(self) -> dict[str, Array]:
+        """Return the arrays that, with parameters and training data, are the whole fitted model."""
+        return {name: fitting(vars(self), name, shape, "f") for name, shape in self._shapes().items()}
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        """Take back what ``_arrays`` gave, without a copy; ``train_`` is there already."""
+        for name, shape in self._shapes().items():
+            setattr(self, name, fitting(arrays, name, shape, "f"))
+
+    def fit(self, train: Any, valid: Any = None, **options: Any) -> Self:
         """Learn from positives.
 
         Parameters
@@ -66,11 +81,13 @@ class Recommender(ABC):
             `Interactions`, a scipy matrix of shape (users, items), or a frame with user and item columns.
         valid
             Held-out positives over the same users and items, for models that stop early.
+        **options
+            What trained models take besides: ``checkpoint``, ``resume``, ``callbacks``, ``progress``.
         """
         data = as_interactions(train)
         if not data.n_positives:
             raise DataError(f"{type(self).__name__} cannot learn from {data!r}: training needs at least one positive")
-        self._fit(data, None if valid is None else as_interactions(valid))
+        self._fit(data, None if valid is None else as_interactions(valid), **options)
         self.train_ = data
         return self
 

@@ -13,6 +13,7 @@ from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.errors import DataError, ParameterError
 from dpcml.models.base import MODELS, Recommender
+from dpcml.models.checks import positive
 
 
 @MODELS.register("ease")
@@ -40,8 +41,7 @@ class EASE(Recommender):
     name = "ease"
 
     def _check(self) -> None:
-        if not 0 < self.l2 < np.inf:
-            raise ParameterError(f"l2={self.l2!r}: must be a finite number above 0")
+        positive("l2", self.l2)
 
     def _fit(self, train: Interactions, valid: Interactions | None) -> None:
         n = train.n_items
@@ -58,6 +58,9 @@ class EASE(Recommender):
         if failed or broken:
             raise ParameterError(f"l2={self.l2!r}: too small for this data, the system cannot be solved; raise it")
         self.weights_ = _weights(inverse)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"weights_": (self._fitted().n_items,) * 2}
 
     def score(self, users: Sequence[int] | IntArray) -> FloatArray:
         """Return the summed weights of the user's items; shape (users, items)."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import FloatArray, IntArray
+from dpcml.arrays import Array, FloatArray, IntArray
+from dpcml.data.fitting import csr_arrays, csr_of
 from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
 from dpcml.kernels.neighbours import cosine_neighbours
 from dpcml.models.base import MODELS, Recommender
+from dpcml.models.checks import at_least, positive
 from dpcml.threads import over_rows
 
 
@@ -44,10 +45,8 @@ class ItemKNN(Recommender):
     name = "itemknn"
 
     def _check(self) -> None:
-        if not isinstance(self.k, int) or self.k < 1:
-            raise ParameterError(f"k={self.k!r}: must be a whole number of at least 1")
-        if not 0 <= self.shrink < np.inf:
-            raise ParameterError(f"shrink={self.shrink!r}: must be a finite number of at least 0")
+        at_least("k", self.k, 1)
+        positive("shrink", self.shrink, or_zero=True)
 
     def _fit(self, train: Interactions, valid: Interactions | None) -> None:
         n, k = train.n_items, min(self.k, max(train.n_items - 1, 1))
@@ -63,8 +62,17 @@ class ItemKNN(Recommender):
         )  # fmt: skip
         kept = neighbours >= 0
         pairs = np.nonzero(kept)[0], neighbours[kept]
-        self.similarity_ = sparse.coo_array((similarities[kept], pairs), shape=(n, n)).tocsr()
-        self._columns = self.similarity_.T.tocsr()  # row j: the items that have j among their neighbours
+        self._take(sparse.coo_array((similarities[kept], pairs), shape=(n, n)).tocsr())
+
+    def _take(self, similarity: sparse.csr_array) -> None:
+        self.similarity_ = similarity
+        self._columns = similarity.T.tocsr()  # row j: the items that have j among their neighbours
+
+    def _arrays(self) -> dict[str, Array]:
+        return csr_arrays("similarity_", self.similarity_)
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        self._take(csr_of(arrays, "similarity_", (self._fitted().n_items,) * 2, "f"))
 
     def score(self, users: Sequence[int] | IntArray) -> FloatArray:
         """Return, for every item, the summed similarity of its neighbours that the user likes; shape (users, items)."""

@@ -31,6 +31,9 @@ class Popularity(Recommender):
     def _fit(self, train: Interactions, valid: Interactions | None) -> None:
         self.item_counts_ = train.per_item.astype(np.float32)
 
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"item_counts_": (self._fitted().n_items,)}
+
     def score(self, users: Sequence[int] | IntArray) -> FloatArray:
         """Return the items' counts, once per user; shape (users, items)."""
         rows = self._rows(users)

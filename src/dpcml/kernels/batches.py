@@ -1,0 +1,72 @@
+"""The training loop over batches, compiled for the number of vectors, their width and the choice of negatives."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+from dpcml.kernels.gradients import item_gradients, user_gradients
+from dpcml.kernels.mining import ALL, mine
+from dpcml.kernels.simd import items_at_once
+from dpcml.kernels.steps import step_rows
+from dpcml.kernels.team import wait
+
+# Sums may be reordered into lanes, the same way on every thread; NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@cache
+def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
+    """Return the kernel ``run(users, items, data, candidates, objective, steps, scratch, order, ...)``.
+
+    Every thread of a team calls it with its number. Batches ``begin`` to ``end`` of the epoch are trained one after the
+    other: mine, sum gradients, step, with a barrier after each. ``done`` batches were trained in earlier epochs.
+    """
+    at_once = items_at_once(n_vectors)
+    edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
+
+    @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+    def run(
+        users, items, data, candidates, objective, steps, scratch, order, key, batch_size, n_candidates, begin, end,
+        done, thread, n_threads,
+    ):  # fmt: skip
+        assert edition
+        kept = n_candidates if choice == ALL else 1
+        mining = n_vectors, width, choice, at_once, n_candidates
+        summing = n_vectors, width, kept
+        for batch in range(begin, end):
+            first, k_th = batch * batch_size, done + batch + 1
+            size = min(batch_size, len(order) - first)
+            start, stop = size * thread // n_threads, size * (thread + 1) // n_threads
+            mine(users, items, data, candidates, objective, scratch, order, key, first, start, stop, thread, mining)
+            wait(scratch.barrier, n_threads)
+            n_users = user_gradients(users, items, objective, scratch, size, batch, thread, n_threads, summing)
+            n_items = item_gradients(users, items, scratch, size, thread, n_threads, summing)
+            if thread == 0:
+                loss = 0.0
+                for b in range(size):
+                    loss += scratch.hinge[b]
+                scratch.losses[batch] = loss
+            wait(scratch.barrier, n_threads)
+            step_rows(
+                users, scratch.user_slot, scratch.touched[thread, 0], scratch.gradients[thread, 0], n_users,
+                steps, k_th, objective.users_on_sphere, width,
+            )  # fmt: skip
+            step_rows(
+                items, scratch.item_slot, scratch.touched[thread, 1], scratch.gradients[thread, 1], n_items,
+                steps, k_th, objective.items_on_sphere, width,
+            )  # fmt: skip
+            wait(scratch.barrier, n_threads)
+
+    return run
+
+
+def _edition() -> int:
+    """Return a number that changes with the source of any kernel."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return 1 + zlib.crc32(b"".join(source.read_bytes() for source in sources))

@@ -1,0 +1,163 @@
+"""Gradients of a batch, summed per row. Each row belongs to one thread, which adds in the order of the batch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dpcml.kernels.lanes import LANES, load, splat, store, total
+
+
+@njit(cache=True, inline="always")
+def is_mine(row, thread, n_threads):
+    """Say whether a thread owns a user or an item.
+
+    Sixteen neighbours have one owner, so that threads do not write to the same cache line; groups are spread by a hash.
+    """
+    spread = ((np.uint64(row) >> np.uint64(4)) * np.uint64(0x9E3779B1)) & np.uint64(0xFFFFFFFF)
+    return np.int64((spread * np.uint64(n_threads)) >> np.uint64(32)) == thread
+
+
+@njit(cache=True, inline="always")
+def _slot(slots, row, count, touched, gradients, width):
+    """Return the slot of a row, a new one of zeros where it has none, and the number of slots."""
+    slot = slots[row]
+    if slot < 0:
+        slot = count
+        slots[row] = slot
+        touched[slot] = row
+        for k in range(0, width, LANES):
+            store(gradients, slot, k, splat(np.float32(0)))
+        count += 1
+    return slot, count
+
+
+@njit(cache=True, inline="always")
+def _pull(gradients, slot, mine, row, theirs, other, weight, width):
+    """Add the gradient of ``weight / 2`` times the squared distance of two rows."""
+    factor = splat(weight)
+    for k in range(0, width, LANES):
+        difference = load(mine, row, k) - load(theirs, other, k)
+        store(gradients, slot, k, load(gradients, slot, k) + factor * difference)
+
+
+@njit(cache=True, inline="always")
+def user_gradients(users, items, objective, scratch, size, batch, thread, n_threads, constants):
+    """Sum the gradients of this thread's users; returns how many of their vectors are touched."""
+    n_vectors, width, kept = constants
+    gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
+    pairs, vectors, item_vectors = scratch.pairs, users.vectors, items.vectors
+    active, negative, negative_winner, winner = (
+        scratch.active,
+        scratch.negative,
+        scratch.negative_winner,
+        scratch.winner,
+    )
+    seen_in, squares, lanes = scratch.seen_in, users.squares, users.lanes
+    two = np.float32(2)
+    count = 0
+    for b in range(size):
+        user = np.int64(pairs[b, 0])
+        if not is_mine(user, thread, n_threads):
+            continue
+        if n_vectors > 1 and objective.weight > 0 and seen_in[user] != batch:
+            seen_in[user] = batch
+            if objective.per_pair:
+                count = _pair_diversity(vectors, objective, user, slots, count, touched, gradients, n_vectors, width)
+            else:
+                count = _mean_diversity(
+                    vectors, squares, lanes, objective, user, slots, count, touched, gradients, n_vectors, width
+                )
+        n_active = 0
+        for s in range(kept):
+            if active[b, s]:
+                n_active += 1
+                row = user * n_vectors + negative_winner[b, s]
+                slot, count = _slot(slots, row, count, touched, gradients, width)
+                _pull(gradients, slot, vectors, row, item_vectors, negative[b, s], -two, width)
+        if n_active:
+            row = user * n_vectors + winner[b]
+            slot, count = _slot(slots, row, count, touched, gradients, width)
+            _pull(gradients, slot, vectors, row, item_vectors, pairs[b, 1], two * np.float32(n_active), width)
+    return count
+
+
+@njit(cache=True, inline="always")
+def item_gradients(users, items, scratch, size, thread, n_threads, constants):
+    """Sum the gradients of this thread's items; returns how many of them are touched."""
+    n_vectors, width, kept = constants
+    gradients, touched, slots = scratch.gradients[thread, 1], scratch.touched[thread, 1], scratch.item_slot
+    pairs, vectors, user_vectors = scratch.pairs, items.vectors, users.vectors
+    active, negative, negative_winner, winner = (
+        scratch.active,
+        scratch.negative,
+        scratch.negative_winner,
+        scratch.winner,
+    )
+    two = np.float32(2)
+    count = 0
+    for b in range(size):
+        user = np.int64(pairs[b, 0])
+        n_active = 0
+        for s in range(kept):
+            if active[b, s]:
+                n_active += 1
+                item = negative[b, s]
+                if is_mine(item, thread, n_threads):
+                    slot, count = _slot(slots, item, count, touched, gradients, width)
+                    row = user * n_vectors + negative_winner[b, s]
+                    _pull(gradients, slot, vectors, item, user_vectors, row, -two, width)
+        item = pairs[b, 1]
+        if n_active and is_mine(item, thread, n_threads):
+            slot, count = _slot(slots, item, count, touched, gradients, width)
+            row = user * n_vectors + winner[b]
+            _pull(gradients, slot, vectors, item, user_vectors, row, two * np.float32(n_active), width)
+    return count
+
+
+@njit(cache=True, inline="always")
+def _mean_diversity(vectors, squares, lanes, objective, user, slots, count, touched, gradients, n_vectors, width):
+    """Add the gradient of the hinge on half the mean squared distance of the user's vectors."""
+    first = user * n_vectors
+    own = np.float32(0)
+    for c in range(n_vectors):
+        own += squares[user * lanes + c]
+    of_sum = splat(np.float32(0))
+    for k in range(0, width, LANES):
+        summed = load(vectors, first, k)
+        for c in range(1, n_vectors):
+            summed = summed + load(vectors, first + c, k)
+        of_sum = of_sum + summed * summed
+    n = np.float32(n_vectors)
+    diversity = (n * own - total(of_sum)) / (n * (n - np.float32(1)))
+    if diversity < objective.lower or diversity > objective.upper:
+        sign = np.float32(-1) if diversity < objective.lower else np.float32(1)
+        weight = sign * objective.weight * np.float32(2) / (n * (n - np.float32(1)))
+        for a in range(n_vectors):
+            slot, count = _slot(slots, first + a, count, touched, gradients, width)
+            for b in range(n_vectors):
+                if a != b:
+                    _pull(gradients, slot, vectors, first + a, vectors, first + b, weight, width)
+    return count
+
+
+@njit(cache=True, inline="always")
+def _pair_diversity(vectors, objective, user, slots, count, touched, gradients, n_vectors, width):
+    """Add the gradient of the mean over ordered pairs of the hinge on half their squared distance."""
+    first = user * n_vectors
+    # An unordered pair stands for two ordered ones; half the square has the difference for its gradient.
+    weight = objective.weight * np.float32(2) / np.float32(n_vectors * (n_vectors - 1))
+    for a in range(n_vectors):
+        for b in range(a):
+            square = splat(np.float32(0))
+            for k in range(0, width, LANES):
+                difference = load(vectors, first + a, k) - load(vectors, first + b, k)
+                square = square + difference * difference
+            half = total(square) / np.float32(2)
+            if half < objective.lower or half > objective.upper:
+                push = -weight if half < objective.lower else weight
+                one, count = _slot(slots, first + a, count, touched, gradients, width)
+                other, count = _slot(slots, first + b, count, touched, gradients, width)
+                _pull(gradients, one, vectors, first + a, vectors, first + b, push, width)
+                _pull(gradients, other, vectors, first + b, vectors, first + a, push, width)
+    return count

@@ -1,0 +1,172 @@
+"""Eight float32 numbers at a time, as a value that compiled loops can add, multiply, load and store.
+
+The compiler's own vectoriser leaves the last numbers of a row to a slow loop and reduces sums one by one; rows here are
+padded to whole vectors, so loops over lanes need neither. LLVM maps the type to whatever the processor has.
+
+    for k in range(0, width, LANES):
+        store(out, row, k, load(a, row, k) * factor + load(b, row, k))
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, models, overload, register_model
+from numba.np import arrayobj
+
+LANES = 8
+FAST = ("contract",)  # a product and a sum may become one instruction; nothing is reordered
+
+FLOAT, INT, INDEX = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+VECTOR = ir.VectorType(FLOAT, LANES)
+
+
+class _Lanes(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="float32x8")
+
+
+lanes_type = _Lanes()
+
+
+@register_model(_Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, VECTOR)
+
+
+def padded(dim: int) -> int:
+    """Return the length of a row: the dimension, rounded up to whole vectors.
+
+    Examples
+    --------
+    >>> padded(100), padded(8)
+    (104, 8)
+    """
+    return -(-dim // LANES) * LANES
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Return the address of element (row, column) of a C-ordered array, as that of a vector."""
+    array = arrayobj.make_array(signature.args[0])(context, builder, args[0])
+    width = builder.extract_value(array.shape, 1)
+    offset = builder.add(builder.mul(args[1], width), args[2])
+    return builder.bitcast(builder.gep(array.data, [offset]), VECTOR.as_pointer())
+
+
+@intrinsic
+def load(typing, array, row, column):
+    """Return eight numbers of a row, from ``column`` on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = builder.load(_place(context, builder, signature, args))
+        value.align = 4
+        return value
+
+    return lanes_type(array, types.int64, types.int64), codegen
+
+
+@intrinsic
+def store(typing, array, row, column, value):
+    """Write eight numbers into a row, from ``column`` on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[3], _place(context, builder, signature, args)).align = 4
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, value), codegen
+
+
+@intrinsic
+def prefetch(typing, array, row, column):
+    """Ask for the cache line of an element that will be needed soon."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, INT, INT, INT])
+        name = "llvm.prefetch.p0"
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        place = builder.bitcast(_place(context, builder, signature, args), pointer)
+        builder.call(function, [place, INT(1), INT(3), INT(1)])  # for writing, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), codegen
+
+
+@intrinsic
+def splat(typing, number):
+    """Return eight times the same number."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), args[0], INT(0))
+        return shuffle(builder, one, one, [0] * LANES)
+
+    return lanes_type(types.float32), codegen
+
+
+@intrinsic
+def root(typing, value):
+    """Return the square roots."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(VECTOR, [VECTOR])
+        function = builder.module.globals.get("llvm.sqrt.v8f32") or ir.Function(builder.module, kind, "llvm.sqrt.v8f32")
+        return builder.call(function, args)
+
+    return lanes_type(lanes_type), codegen
+
+
+@intrinsic
+def total(typing, value):
+    """Return the sum of the eight numbers, by halves."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return fold(builder, args[0], builder.fadd)
+
+    return types.float32(lanes_type), codegen
+
+
+def shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
+    """Emit the vector of some lanes of two vectors."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, len(lanes)), lanes))
+
+
+def fold(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    """Emit the combination of all lanes: upper half with lower half, until one is left."""
+    lanes = LANES
+    while lanes > 1:
+        half = lanes // 2
+        low = shuffle(builder, vector, vector, list(range(half)))
+        high = shuffle(builder, vector, vector, list(range(half, lanes)))
+        vector, lanes = combine(low, high), half
+    return builder.extract_element(vector, INT(0))
+
+
+def _define(symbol: Callable[..., Any], instruction: str) -> None:
+    """Give two vectors an operator."""
+
+    @intrinsic
+    def compute(typing, a, b):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, instruction)(*args, flags=FAST)
+
+        return lanes_type(lanes_type, lanes_type), codegen
+
+    @overload(symbol, inline="always")
+    def operate(a, b):
+        if isinstance(a, _Lanes) and isinstance(b, _Lanes):
+            return lambda a, b: compute(a, b)
+        return None
+
+
+for _symbol, _instruction in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
+    _define(_symbol, _instruction)

@@ -1,0 +1,111 @@
+"""Mining: which of a user's vectors is nearest to the positive, and which negatives are too near.
+
+The constants (vectors, width, choice) are compiled in; `dpcml.kernels.batches` makes a kernel for each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dpcml.kernels.negatives import draw_negatives
+from dpcml.kernels.random import bits_of, unit
+from dpcml.kernels.simd import nearest_distances
+
+ALL, CLOSEST, SIMILAR = 0, 1, 2  # what is kept of the candidates
+
+_SIMILAR_DRAW = 1 << 19  # number of the draw that picks among similar candidates
+
+
+@njit(cache=True, inline="always")
+def mine(users, items, data, candidates, objective, scratch, order, key, first, start, stop, thread, constants):
+    """Mine positives ``start`` to ``stop`` of the batch that begins at ``first`` of the epoch's order."""
+    n_vectors, width, choice, at_once, n_candidates = constants
+    chosen, near = scratch.chosen, scratch.near[thread]
+    draw_negatives(data, candidates, key, order, first, start, stop, n_candidates, chosen)
+    user_of, item_of = data.users, data.items
+    vectors, squares, user_vectors, user_squares = items.vectors, items.squares, users.vectors, users.squares
+    winner, hinge, active = scratch.winner, scratch.hinge, scratch.active
+    negative, negative_winner, pairs = scratch.negative, scratch.negative_winner, scratch.pairs
+    margin = objective.margin
+    for b in range(start, stop):
+        positive = order[first + b]
+        user, item = np.int64(user_of[positive]), np.int64(item_of[positive])
+        pairs[b, 0], pairs[b, 1] = user, item
+        for s in range(0, chosen.shape[1], at_once):
+            nearest_distances(user_vectors, user, user_squares, vectors, chosen, b, s, near, n_vectors, width, at_once)
+        distance = near[0, 0] + squares[item] + margin
+        winner[b] = _winner(near, 0, n_vectors)
+        if choice == ALL:
+            from_place, to_place = 1, n_candidates + 1
+        elif choice == CLOSEST:
+            from_place = _closest(squares, chosen, b, near, n_candidates)
+            to_place = from_place + 1
+        else:
+            chance = unit(bits_of(key, first + b, _SIMILAR_DRAW))
+            from_place = _similar(vectors, squares, chosen, b, n_candidates, width, objective.dim, chance)
+            to_place = from_place + 1
+        total = np.float32(0)
+        for place in range(from_place, to_place):
+            s = place - from_place
+            value = distance - near[place, 0] - squares[chosen[b, place]]
+            negative[b, s] = chosen[b, place]
+            negative_winner[b, s] = _winner(near, place, n_vectors)
+            active[b, s] = value > 0
+            if not value <= 0:  # NaN shows in the loss
+                total += value
+        hinge[b] = total
+
+
+@njit(cache=True, inline="always")
+def _winner(near, place, n_vectors):
+    best = 0
+    for c in range(1, n_vectors):
+        if near[place, 1 + c] < near[place, 1 + best]:
+            best = c
+    return best
+
+
+@njit(cache=True, inline="always")
+def _closest(squares, chosen, b, near, n_candidates):
+    place = 1
+    best = near[1, 0] + squares[chosen[b, 1]]
+    for s in range(2, n_candidates + 1):
+        distance = near[s, 0] + squares[chosen[b, s]]
+        if distance < best:
+            place, best = s, distance
+    return place
+
+
+@njit(cache=True)
+def _similar(vectors, squares, chosen, b, n_candidates, width, dim, chance):
+    """Pick a candidate by the inverse density of its cosine with the positive; any, where none is above 0.
+
+    On the sphere in d dimensions a cosine s has density proportional to (1 - s^2)^((d - 3) / 2).
+    """
+    power = np.float64(dim - 3) / 2
+    own = squares[chosen[b, 0]]
+    largest = -np.inf
+    logs = np.empty(n_candidates)
+    for s in range(n_candidates):
+        cross = np.float32(0)
+        for k in range(width):
+            cross += vectors[chosen[b, 0], k] * vectors[chosen[b, 1 + s], k]
+        cosine = cross / np.sqrt(max(own * squares[chosen[b, 1 + s]], np.float32(1e-12)))
+        logs[s] = -power * np.log(max(1 - cosine * cosine, 1e-6)) if cosine > 0 else -np.inf
+        largest = max(largest, logs[s])
+    if largest == -np.inf:
+        return 1 + min(np.int64(chance * n_candidates), n_candidates - 1)
+    total = 0.0
+    for s in range(n_candidates):
+        logs[s] = np.exp(logs[s] - largest)
+        total += logs[s]
+    left = chance * total
+    last = 1
+    for s in range(n_candidates):
+        if logs[s] > 0:
+            last = 1 + s
+            left -= logs[s]
+            if left < 0:
+                break
+    return last

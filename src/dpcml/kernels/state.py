@@ -1,0 +1,81 @@
+"""What the training kernels work on, grouped so that each takes a handful of arguments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcml.arrays import Array, BoolArray, FloatArray, IntArray
+
+
+class Table(NamedTuple):
+    """Vectors that are trained, one per row, with what the optimiser knows of each."""
+
+    vectors: FloatArray  # (rows, width) float32, zeros beyond the dimension
+    squares: FloatArray  # (owners * lanes,) squared norms; infinity in lanes without a vector
+    first: FloatArray  # (rows, width) first moments, or nothing for Adagrad
+    second: FloatArray  # (rows, width) second moments
+    per_owner: int  # rows of one user or item
+    lanes: int  # places in ``squares`` of one user or item
+
+
+class Positives(NamedTuple):
+    """Training positives, and a filter that tells most non-positives without a search."""
+
+    users: IntArray  # (positives,) int32 row of each
+    items: IntArray  # (positives,) int32, ascending within a user
+    indptr: IntArray  # (users + 1,)
+    filters: IntArray  # uint64 bits, 2^size of them per user
+    filter_start: IntArray  # (users,) first word of a user's bits
+    filter_size: IntArray  # (users,) uint8, log2 of the number of bits
+
+
+class Candidates(NamedTuple):
+    """How negatives are drawn: an alias table over the items, or nothing for equal chances."""
+
+    threshold: FloatArray  # (items,) float64, or (0,)
+    alias: IntArray  # (items,) int32, or (0,)
+    n_items: int
+
+
+class Objective(NamedTuple):
+    """Numbers of the objective."""
+
+    margin: np.float32
+    lower: np.float32  # delta_1
+    upper: np.float32  # delta_2
+    weight: np.float32  # of the diversity hinge
+    per_pair: bool  # take that hinge per pair of vectors, not of their mean
+    users_on_sphere: bool  # else in the ball; both have radius 1
+    items_on_sphere: bool
+    dim: int  # of the vectors, without the zeros that fill their rows
+
+
+class Steps(NamedTuple):
+    """Numbers of the optimiser: the k-th batch has rate ``rate[k]`` and offset ``epsilon[k]``."""
+
+    rate: FloatArray  # (steps,) float32; the last holds for all further batches
+    epsilon: FloatArray
+    keep_first: np.float32  # beta_1
+    keep_second: np.float32  # beta_2
+
+
+class Scratch(NamedTuple):
+    """What threads write down between barriers."""
+
+    pairs: IntArray  # (batch, 2) int32 user and item of each positive
+    winner: IntArray  # (batch,) int32 the positive's nearest vector
+    negative: IntArray  # (batch, kept) int32
+    negative_winner: IntArray  # (batch, kept) int32
+    active: BoolArray  # (batch, kept)
+    hinge: FloatArray  # (batch,) float32
+    chosen: IntArray  # (batch, 1 + candidates) int32: the positive, then its candidates
+    near: FloatArray  # (threads, candidates, 1 + lanes) float32
+    gradients: FloatArray  # (threads, 2, slots, width) float32: of user rows, of item rows
+    touched: IntArray  # (threads, 2, slots) int32: the row of each slot
+    user_slot: IntArray  # (user rows,) int32, -1 where a row has no slot
+    item_slot: IntArray  # (items,) int32
+    seen_in: IntArray  # (users,) int64 the batch in which a user was met last
+    barrier: IntArray
+    losses: Array  # (batches,) float64 summed hinge of each batch

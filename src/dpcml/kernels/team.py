@@ -1,0 +1,85 @@
+"""A team of threads that work through batches in step: a barrier for code that has released the interpreter's lock.
+
+The barrier spins for a moment, because the others are usually a few microseconds away, and then sleeps in short naps,
+so that on a crowded machine the one who is late gets the processor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+from dpcml.arrays import IntArray
+
+SPINS = 4000
+_ARRIVED, _ROUND = 0, 8  # places in the state, a cache line apart
+GIVEN_UP = 9  # set where the team is not whole: nobody waits any more
+
+_sleep = types.ExternalFunction("usleep", types.int32(types.uint32))
+
+
+def barrier_state() -> IntArray:
+    """Return the state of a new barrier.
+
+    Examples
+    --------
+    >>> barrier_state().tolist() == [0] * 16
+    True
+    """
+    return np.zeros(16, dtype=np.int64)
+
+
+@intrinsic
+def _add(typing, array, place, value):
+    """Add to an element in one indivisible step; returns what was there before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", builder.gep(data, [args[1]]), args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), codegen
+
+
+@intrinsic
+def _read(typing, array, place):
+    """Read an element that other threads change."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(builder.gep(data, [args[1]]), "acquire", 8)
+
+    return types.int64(array, types.int64), codegen
+
+
+@intrinsic
+def _pause(typing):
+    """Tell the processor that this is a waiting loop."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@njit(nogil=True, cache=True)
+def wait(state, n_threads):
+    """Return when all ``n_threads`` threads of the team have called this."""
+    if n_threads == 1:
+        return
+    this_round = _read(state, _ROUND)
+    if _add(state, _ARRIVED, 1) == n_threads - 1:
+        _add(state, _ARRIVED, -n_threads)
+        _add(state, _ROUND, 1)
+        return
+    spins = 0
+    while _read(state, _ROUND) == this_round and _read(state, GIVEN_UP) == 0:
+        spins += 1
+        if spins > SPINS:
+            _sleep(np.uint32(1))
+        else:
+            _pause()

@@ -1,0 +1,54 @@
+"""Checks of hyper-parameters, with messages that a person can act on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpcml.errors import ParameterError, did_you_mean
+
+
+def at_least(name: str, value: Any, least: int) -> None:
+    """Reject what is not a whole number of at least ``least``.
+
+    Examples
+    --------
+    >>> at_least("dim", 0, 1)
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: dim=0: must be a whole number of at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ParameterError(f"{name}={value!r}: must be a whole number of at least {least}")
+
+
+def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
+    """Reject what is not a finite number above 0, or of at least 0.
+
+    Examples
+    --------
+    >>> positive("margin", -1.0)
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: margin=-1.0: must be a finite number above 0
+    """
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0 or (value == 0 and not or_zero):
+        raise ParameterError(f"{name}={value!r}: must be a finite number {'of at least' if or_zero else 'above'} 0")
+
+
+def choice(name: str, value: Any, known: Sequence[str]) -> None:
+    """Reject what is not one of the known names, and suggest the nearest.
+
+    Examples
+    --------
+    >>> choice("start", "spectrl", ("random", "spectral"))
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: start='spectrl': did you mean 'spectral'?
+    """
+    if value not in known:
+        raise ParameterError(f"{name}={value!r}: {did_you_mean(str(value), known)}")

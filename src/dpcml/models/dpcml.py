@@ -1,0 +1,362 @@
+"""DPCML: several vectors per user, in one metric space with the items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from dpcml.arrays import FloatArray, IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.errors import DataError, ParameterError
+from dpcml.evaluation.evaluate import validation
+from dpcml.evaluation.protocol import metric_cutoff
+from dpcml.models.base import MODELS, Recommender
+from dpcml.models.checks import at_least, choice, positive
+from dpcml.models.vectors import nearest_scores
+from dpcml.registry import Registry
+from dpcml.threads import thread_count
+from dpcml.training.checkpoint import Checkpointer
+from dpcml.training.engine import Engine, Plan
+from dpcml.training.history import History
+from dpcml.training.loop import SCHEDULES, Callback, LoopSettings, train
+from dpcml.training.progress import Progress
+from dpcml.training.samplers import SAMPLERS
+from dpcml.training.start import STARTS
+
+Bounds = tuple[float | None, float | None]
+
+
+@MODELS.register("dpcml")
+@dataclass(eq=False)
+class DPCML(Recommender):
+    """Diversity-Promoting Collaborative Metric Learning (Bao et al., 2022).
+
+    A user has C vectors, an item one; the score of an item is minus its squared distance to the nearest of them. A
+    hinge pulls positives closer than negatives by a margin, and a second one keeps half the mean squared distance of
+    a user's vectors between two bounds (DCRS), so that they neither collapse nor scatter.
+
+    Parameters
+    ----------
+    n_vectors
+        Vectors per user, C.
+    dim
+        Dimension, d.
+    margin
+        How much closer a positive must be than a negative.
+    negatives
+        ``hard`` (of uniform candidates the closest), ``uniform``, ``popularity`` (all candidates), or ``two-stage``
+        (popular candidates, one like the positive).
+    n_candidates
+        Candidates per positive, S.
+    popularity_exponent
+        Candidates of ``popularity`` and ``two-stage`` are drawn by training frequency to this power.
+    diversity
+        Bounds (delta_1, delta_2); ``None`` leaves a bound out.
+    diversity_weight
+        Weight eta of the diversity hinge; 0 leaves it out.
+    diversity_per
+        ``user``: the hinge is on the mean over pairs, as in the paper's text; ``pair``: on each pair, as in its code.
+    projection
+        User vectors stay on the unit ``sphere``, or in the unit ``ball``; item vectors stay in the ball.
+    start
+        ``spectral`` or ``random``; see `dpcml.training.start`.
+    optimiser
+        ``adam`` or ``adagrad``, on touched rows.
+    learning_rate, schedule
+        Rate, and how it falls: ``constant``, ``linear``, ``cosine``.
+    batch_size, epochs
+        Positives per step, and passes over all positives.
+    validate_every, patience, metric
+        With a validation part: look every so many epochs at this metric (released protocol), stop after so many looks
+        without improvement (None: never), and keep the best state.
+    random_state
+        Seed: the same seed gives the same bits, whatever the number of threads.
+    n_threads
+        Threads; all cores by default.
+
+    Examples
+    --------
+    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+    >>> likes[0, 4] = 0
+    >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
+    >>> model.recommend(0, n=1)[0]
+    array([4])
+    >>> model.user_vectors_.shape, model.item_vectors_.shape
+    ((12, 2, 8), (10, 8))
+    """
+
+    n_vectors: int = 5
+    dim: int = 100
+    margin: float = 1.0
+    negatives: str = "hard"
+    n_candidates: int = 30
+    popularity_exponent: float = 1.0
+    diversity: Bounds = (0.05, 0.25)
+    diversity_weight: float = 10.0
+    diversity_per: Literal["user", "pair"] = "user"
+    projection: Literal["sphere", "ball"] = "sphere"
+    start: str = "spectral"
+    optimiser: Literal["adam", "adagrad"] = "adam"
+    learning_rate: float = 0.003
+    schedule: str = "constant"
+    batch_size: int = 256
+    epochs: int = 60
+    validate_every: int = 5
+    patience: int | None = 4
+    metric: str = "P@3"
+    random_state: int = 0
+    n_threads: int | None = None
+
+    name = "dpcml"
+    items_on_sphere: ClassVar[bool] = False
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Recommender:
+        """Return a model with named settings: ``dpcml1``, ``dpcml2``, ``unis``, ``pops``, ``2sts``, ``hars``, ``gfja``.
+
+        Examples
+        --------
+        >>> DPCML.preset("dpcml2", epochs=5).n_candidates
+        10
+        """
+        kind, settings = PRESETS[name]
+        return kind(**{**settings, **changes})
+
+    def _check(self) -> None:
+        for field in ("n_vectors", "dim", "n_candidates", "batch_size", "epochs", "validate_every"):
+            at_least(field, getattr(self, field), 1)
+        at_least("random_state", self.random_state, 0)
+        if self.patience is not None:
+            at_least("patience", self.patience, 1)
+        for field in ("margin", "learning_rate"):
+            positive(field, getattr(self, field))
+        for field in ("diversity_weight", "popularity_exponent"):
+            positive(field, getattr(self, field), or_zero=True)
+        choice("diversity_per", self.diversity_per, ("user", "pair"))
+        choice("projection", self.projection, ("sphere", "ball"))
+        choice("optimiser", self.optimiser, ("adam", "adagrad"))
+        for field, registry in (("negatives", SAMPLERS), ("start", STARTS), ("schedule", SCHEDULES)):
+            choice(field, getattr(self, field), tuple(registry))
+        thread_count(self.n_threads)
+        metric_cutoff(self.metric)
+        self._bounds()
+
+    def _bounds(self) -> tuple[float, float]:
+        """Return the diversity bounds as numbers; a missing one never bites."""
+        if not isinstance(self.diversity, (tuple, list)) or len(self.diversity) != 2:
+            raise ParameterError(f"diversity={self.diversity!r}: pass two bounds (lower, upper); None leaves one out")
+        lower, upper = self.diversity
+        for bound in self.diversity:
+            number = isinstance(bound, (int, float, np.integer, np.floating)) and not isinstance(bound, bool)
+            if bound is not None and not (number and bound >= 0):
+                raise ParameterError(f"diversity={self.diversity!r}: bounds are numbers of at least 0, or None")
+        low, high = -np.inf if lower is None else float(lower), np.inf if upper is None else float(upper)
+        if low > high:
+            raise ParameterError(f"diversity={self.diversity!r}: the lower bound must not exceed the upper one")
+        return low, high
+
+    def fit(  # type: ignore[override]
+        self,
+        train: Any,
+        valid: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_every: int = 10,
+        checkpoint_minutes: float = 5.0,
+        callbacks: Sequence[Callback] = (),
+        progress: bool | None = None,
+    ) -> Self:
+        """Learn from positives.
+
+        Parameters
+        ----------
+        train
+            `Interactions`, a scipy matrix of shape (users, items), or a frame with user and item columns.
+        valid
+            Held-out positives over the same users and items: training keeps the state that is best on them.
+        checkpoint
+            Folder in which the state of the run is kept, after every ``checkpoint_every`` epochs or
+            ``checkpoint_minutes`` minutes; Ctrl-C then ends the running epoch and leaves a checkpoint.
+        resume
+            Go on from the checkpoint, if there is one: ends with the same bits as a run without a break.
+        callbacks
+            Called with the `History` after every epoch; a true result ends the training.
+        progress
+            Show a progress bar on standard error; by default where that is a terminal.
+        """
+        options = {"checkpoint": checkpoint, "resume": resume, "callbacks": callbacks, "progress": progress}
+        every = {"checkpoint_every": checkpoint_every, "checkpoint_minutes": checkpoint_minutes}
+        return super().fit(train, valid, **options, **every)
+
+    def _fit(self, train_data: Interactions, valid: Interactions | None, **options: Any) -> None:
+        full = np.flatnonzero(train_data.per_user == train_data.n_items)
+        if len(full):
+            user = train_data.user_ids[full[0]]
+            raise DataError(
+                f"user {user} likes all {train_data.n_items} items: there is no negative to learn from; drop the user"
+            )
+        folder = options["checkpoint"]
+        checkpointer = None
+        if folder is not None:
+            identity = {**self.get_params(), "model": self.name, "data": train_data.content_hash, "n_threads": None}
+            identity["valid"] = None if valid is None else valid.content_hash
+            checkpointer = Checkpointer(
+                Path(folder), identity, options["checkpoint_every"], options["checkpoint_minutes"]
+            )
+        elif options["resume"]:
+            raise ParameterError("resume=True: name the folder of the checkpoint too")
+        engine = self._engine(train_data)
+        progress = Progress(self.epochs, positives=train_data.n_positives, shown=options["progress"])
+        with progress.slow_step("compiling kernels, once"):
+            engine.compile()
+        self.history_: History = train(
+            engine,
+            LoopSettings(self.epochs, self.learning_rate, self.schedule, self.validate_every, self.patience),
+            validate=None if valid is None else self._validation(engine, train_data, valid),
+            metric=self.metric,
+            checkpointer=checkpointer,
+            resume=options["resume"],
+            callbacks=options["callbacks"],
+            progress=progress,
+        )
+        self.user_vectors_, self.item_vectors_ = engine.release()
+
+    def _engine(self, train_data: Interactions) -> Engine:
+        rng = np.random.default_rng(self.random_state)
+        users, items = STARTS[self.start](train_data, self.n_vectors, self.dim, rng)
+        sampler = SAMPLERS[self.negatives]
+        plan = Plan(
+            sampler=sampler.with_exponent(self.popularity_exponent),
+            n_candidates=self.n_candidates,
+            margin=self._distance_margin(),
+            diversity=self._bounds(),
+            diversity_weight=self.diversity_weight,
+            diversity_per_pair=self.diversity_per == "pair",
+            users_on_sphere=self.projection == "sphere",
+            items_on_sphere=self.items_on_sphere,
+            optimiser=self.optimiser,
+            batch_size=self.batch_size,
+            seed=self.random_state,
+            n_threads=thread_count(self.n_threads),
+        )
+        return Engine(train_data, users, items, plan)
+
+    def _distance_margin(self) -> float:
+        """Return the margin in squared distances, the engine's terms."""
+        return self.margin
+
+    def _validation(self, engine: Engine, train_data: Interactions, valid: Interactions) -> Any:
+        scorer = _Scorer(engine)
+        return lambda: validation(scorer, train_data, valid, self.metric, n_threads=self.n_threads)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        train_data = self._fitted()
+        return {
+            "user_vectors_": (train_data.n_users, self.n_vectors, self.dim),
+            "item_vectors_": (train_data.n_items, self.dim),
+        }
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return minus the squared distance of every item to the nearest of each user's vectors; (users, items)."""
+        rows = self._rows(users)
+        return nearest_scores(self.user_vectors_[rows], self.item_vectors_)
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        return nearest_scores(self.item_vectors_[columns][:, None, :], self.item_vectors_)
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """Scores of an engine in the middle of training."""
+
+    engine: Engine
+
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores of shape (users, items)."""
+        return nearest_scores(self.engine.padded_user_vectors[users], self.engine.items.vectors)
+
+
+@MODELS.register("cml")
+@dataclass(eq=False)
+class CML(DPCML):
+    """Collaborative Metric Learning (Hsieh et al., 2017): one vector per user.
+
+    Takes the parameters of `DPCML`; those about several vectors have no effect.
+
+    Examples
+    --------
+    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+    >>> likes[0, 4] = 0
+    >>> CML(dim=8, epochs=20, n_candidates=3).fit(likes).recommend(0, n=1)[0]
+    array([4])
+    """
+
+    n_vectors: int = 1
+    diversity_weight: float = 0.0
+
+    name = "cml"
+
+    def _check(self) -> None:
+        super()._check()
+        if self.n_vectors != 1:
+            raise ParameterError(f"n_vectors={self.n_vectors}: CML has one vector per user; use DPCML for more")
+
+
+@MODELS.register("gfja")
+@dataclass(eq=False)
+class GFJA(DPCML):
+    """General framework of joint accessibility: all vectors on the unit sphere, scored by the largest inner product.
+
+    On the sphere a squared distance is 2 minus twice the inner product, so it trains like `DPCML` with twice the
+    margin. ``diversity_weight`` is 0 by default; set it for GFJA with DCRS.
+
+    Examples
+    --------
+    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+    >>> likes[0, 4] = 0
+    >>> model = GFJA(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
+    >>> model.recommend(0, n=1)[0]
+    array([4])
+    >>> bool(np.allclose(np.linalg.norm(model.item_vectors_, axis=1), 1, atol=1e-5))
+    True
+    """
+
+    diversity_weight: float = 0.0
+
+    name = "gfja"
+    items_on_sphere: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        super()._check()
+        if self.projection != "sphere":
+            raise ParameterError(
+                f"projection={self.projection!r}: GFJA compares directions, all vectors are on the sphere"
+            )
+
+    def _distance_margin(self) -> float:
+        return 2 * self.margin
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the largest inner product of every item with one of each user's vectors; shape (users, items)."""
+        return 1 + super().score(users) / 2
+
+
+# The settings of the paper (and of its released runs where the text is silent): S = 10, a random start, 100 epochs.
+_PAPER = {"n_candidates": 10, "start": "random", "epochs": 100, "patience": None}
+_NO_DCRS = {"diversity_weight": 0.0}
+
+PRESETS: Registry[tuple[type[DPCML], dict[str, Any]]] = Registry("preset")
+PRESETS.add("dpcml", (DPCML, {}))
+PRESETS.add("dpcml1", (DPCML, {**_PAPER, "negatives": "uniform", "diversity": (0.1, 0.35)}))
+PRESETS.add("dpcml2", (DPCML, {**_PAPER, "negatives": "hard", "diversity": (0.05, 0.25)}))
+PRESETS.add("unis", (CML, {**_PAPER, "negatives": "uniform"}))
+PRESETS.add("pops", (CML, {**_PAPER, "negatives": "popularity"}))
+PRESETS.add("2sts", (CML, {**_PAPER, "negatives": "two-stage"}))
+PRESETS.add("hars", (CML, {**_PAPER, "negatives": "hard"}))
+PRESETS.add("gfja", (GFJA, {**_PAPER, "negatives": "hard", **_NO_DCRS}))
+PRESETS.add("gfja+dcrs", (GFJA, {**_PAPER, "negatives": "hard", "diversity_weight": 10.0}))

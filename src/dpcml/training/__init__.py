@@ -1,0 +1,1 @@
+"""Training: negatives, the engine, the loop over epochs, checkpoints and progress."""

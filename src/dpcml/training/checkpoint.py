@@ -1,0 +1,93 @@
+"""Checkpoints: the whole state of a training run in one file, written as a whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from dpcml.arrays import Array
+from dpcml.errors import DataError, ParameterError
+from dpcml.files import atomic
+from dpcml.version import version
+
+FILE = "checkpoint.safetensors"
+FORMAT = 1
+
+
+@dataclass
+class Checkpointer:
+    """Writes and reads the checkpoint of one run.
+
+    Parameters
+    ----------
+    folder
+        Where the checkpoint lives.
+    identity
+        What the run is: model, parameters, data. A checkpoint of another run is refused.
+    every_epochs, every_minutes
+        Write after so many epochs, or when so much time has passed, whichever comes first.
+    """
+
+    folder: Path
+    identity: Mapping[str, Any]
+    every_epochs: int = 10
+    every_minutes: float = 5.0
+    _written: float = field(default_factory=time.monotonic, repr=False)
+    _epoch: int = field(default=0, repr=False)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.folder) / FILE
+
+    def due(self, epoch: int) -> bool:
+        """Say whether it is time to write after this epoch."""
+        late = time.monotonic() - self._written >= 60 * self.every_minutes
+        return late or epoch - self._epoch >= self.every_epochs
+
+    def write(self, epoch: int, arrays: Mapping[str, Array], progress: Mapping[str, Any]) -> None:
+        """Replace the checkpoint."""
+        about = {"format": FORMAT, "version": version(), "identity": self.identity, "epoch": epoch, **progress}
+        metadata = {"dpcml": json.dumps(about, default=str)}
+        try:
+            with atomic(self.path) as temporary:
+                save_file(dict(arrays), temporary, metadata=metadata)
+        except SafetensorError as error:  # the disk is full, mostly
+            raise DataError(f"{self.path}: cannot be written ({error}); the checkpoint before, if any, stays") from None
+        self._written, self._epoch = time.monotonic(), epoch
+
+    def read(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return the arrays and what else was noted."""
+        try:
+            with safe_open(self.path, framework="numpy") as file:
+                about = json.loads((file.metadata() or {})["dpcml"])
+                if about["format"] > FORMAT:
+                    raise DataError(
+                        f"{self.path}: written by dpcml {about['version']}, newer than this; update dpcml to go on"
+                    )
+                identity, self._epoch = about["identity"], about["epoch"]
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        except FileNotFoundError:
+            raise DataError(f"{self.path}: no checkpoint here; train without resume first") from None
+        except DataError:
+            raise
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{self.path}: damaged checkpoint ({error}); remove it and train anew") from None
+        self._check(identity)
+        return arrays, about
+
+    def _check(self, found: Mapping[str, Any]) -> None:
+        expected = json.loads(json.dumps(self.identity, default=str))
+        for name in sorted({*expected, *found}):
+            if expected.get(name) != found.get(name):
+                raise ParameterError(
+                    f"{self.path}: the checkpoint is of a run with {name}={found.get(name)!r}, this one has"
+                    f" {expected.get(name)!r}; use the same settings and data, or another folder"
+                )

@@ -1,0 +1,228 @@
+"""The engine: vectors, moments and one call per epoch, the same bits on any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from dpcml.arrays import Array, FloatArray, IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.kernels.batches import batch_kernel
+from dpcml.kernels.lanes import padded
+from dpcml.kernels.random import epoch_key
+from dpcml.kernels.simd import items_at_once
+from dpcml.kernels.state import Objective, Scratch, Steps, Table
+from dpcml.kernels.team import GIVEN_UP, barrier_state
+from dpcml.training.samplers import Sampler, positives
+
+CHUNK = 2**17  # positives between two looks at the clock and at Ctrl-C
+TABLE_STEPS = 20_000  # by then the bias correction of Adam is one
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides what an epoch does, beside the vectors."""
+
+    sampler: Sampler
+    n_candidates: int
+    margin: float
+    diversity: tuple[float, float]  # delta_1, delta_2
+    diversity_weight: float
+    diversity_per_pair: bool
+    users_on_sphere: bool
+    items_on_sphere: bool
+    optimiser: Literal["adam", "adagrad"]
+    batch_size: int
+    seed: int
+    n_threads: int
+
+
+class Engine:
+    """Trains vectors in place, epoch by epoch.
+
+    Parameters
+    ----------
+    train
+        Positives to learn from.
+    user_vectors, item_vectors
+        Starting points of shapes (users, vectors, d) and (items, d).
+    plan
+        What an epoch does.
+    """
+
+    def __init__(self, train: Interactions, user_vectors: FloatArray, item_vectors: FloatArray, plan: Plan) -> None:
+        self.plan = plan
+        self.n_vectors, self.dim = user_vectors.shape[1:]
+        self.users = _table(user_vectors, plan, padded(self.n_vectors), plan.users_on_sphere)
+        self.items = _table(item_vectors[:, None, :], plan, 1, plan.items_on_sphere)
+        self._data = positives(train)
+        self._candidates = plan.sampler.candidates(train)
+        self._scratch = _scratch(self.users, self.items, len(self._data.items), plan)
+        self._objective = Objective(
+            np.float32(plan.margin),
+            np.float32(plan.diversity[0]),
+            np.float32(plan.diversity[1]),
+            np.float32(plan.diversity_weight),
+            plan.diversity_per_pair,
+            plan.users_on_sphere,
+            plan.items_on_sphere,
+            self.dim,
+        )
+        self._kernel = batch_kernel(self.n_vectors, padded(self.dim), plan.sampler.choice)
+
+    @property
+    def user_vectors(self) -> FloatArray:
+        """A view of the users' vectors; shape (users, vectors, d)."""
+        return self.padded_user_vectors[:, :, : self.dim]
+
+    @property
+    def padded_user_vectors(self) -> FloatArray:
+        """A view of the users' vectors with the zeros that fill their rows; shape (users, vectors, width)."""
+        return self.users.vectors.reshape(-1, self.n_vectors, padded(self.dim))
+
+    @property
+    def item_vectors(self) -> FloatArray:
+        """A view of the items' vectors; shape (items, d)."""
+        return self.items.vectors[:, : self.dim]
+
+    def state(self) -> dict[str, Array]:
+        """Return the arrays that are the whole state of training; they change in place."""
+        tables = {"user": self.users, "item": self.items}
+        names = ("vectors", "squares", "first", "second")
+        return {f"{owner}_{name}": getattr(table, name) for owner, table in tables.items() for name in names}
+
+    def learned(self) -> list[str]:
+        """Return the names of the arrays that make up the model."""
+        return ["user_vectors", "item_vectors"]
+
+    def release(self) -> tuple[FloatArray, FloatArray]:
+        """Return the vectors of users and items on their own, and let everything else go."""
+        users, items = self.user_vectors, self.item_vectors
+        del self.users, self.items, self._scratch, self._data
+        return np.ascontiguousarray(users), np.ascontiguousarray(items)
+
+    def compile(self) -> None:
+        """Compile the kernel, or load it from the cache on disk."""
+        if not self._kernel.signatures:  # type: ignore[attr-defined]
+            steps = _steps(self.plan.optimiser, 0.0)
+            self._run(_order(len(self._data.items), np.uint64(0)), np.uint64(0), steps, 0, 0, 0, 0, 1)
+
+    def epoch(self, number: int, rate: float, report: Callable[[float], None] | None = None) -> float:
+        """Train on every positive once, in an order that depends on seed and number only.
+
+        Parameters
+        ----------
+        number
+            The epoch's number.
+        rate
+            Learning rate.
+        report
+            Called now and then with the share of the epoch that is done.
+
+        Returns
+        -------
+        float
+            The mean hinge per positive, before each batch's step.
+        """
+        plan = self.plan
+        key = epoch_key(plan.seed, number)
+        order = _order(len(self._data.items), key)
+        steps = _steps(plan.optimiser, rate)
+        n_batches = len(self._scratch.losses)
+        done = number * n_batches
+        self._scratch.seen_in[:] = -1
+        self._scratch.barrier[:] = 0
+        stride = max(1, CHUNK // plan.batch_size)
+        with ThreadPoolExecutor(plan.n_threads) as pool:
+            for begin in range(0, n_batches, stride):
+                end = min(begin + stride, n_batches)
+                try:
+                    team = [
+                        pool.submit(self._run, order, key, steps, begin, end, done, thread, plan.n_threads)
+                        for thread in range(plan.n_threads)
+                    ]
+                except BaseException:  # the team is not whole: those who have started must not wait for the others
+                    self._scratch.barrier[GIVEN_UP] = 1
+                    raise
+                for member in team:
+                    member.result()
+                if report is not None:
+                    report(end / n_batches)
+        return float(self._scratch.losses.sum() / len(order))
+
+    def _run(
+        self,
+        order: IntArray,
+        key: np.uint64,
+        steps: Steps,
+        begin: int,
+        end: int,
+        done: int,
+        thread: int,
+        n_threads: int,
+    ) -> None:
+        self._kernel(
+            self.users, self.items, self._data, self._candidates, self._objective, steps, self._scratch, order, key,
+            self.plan.batch_size, self.plan.n_candidates, begin, end, done, thread, n_threads,
+        )  # fmt: skip
+
+
+def _table(vectors: FloatArray, plan: Plan, lanes: int, on_sphere: bool) -> Table:
+    owners, per_owner, dim = vectors.shape
+    rows = np.zeros((owners * per_owner, padded(dim)), dtype=np.float32)
+    rows[:, :dim] = vectors.reshape(-1, dim)
+    norms = np.sqrt(np.einsum("rd,rd->r", rows, rows))
+    rows /= np.maximum(norms, 1e-12 if on_sphere else 1.0)[:, None]
+    squares = np.full((owners, lanes), np.inf, dtype=np.float32)
+    squares[:, :per_owner] = np.einsum("rd,rd->r", rows, rows).reshape(owners, per_owner)
+    first = np.zeros(rows.shape if plan.optimiser == "adam" else (0, rows.shape[1]), dtype=np.float32)
+    return Table(rows, squares.ravel(), first, np.zeros_like(rows), per_owner, lanes)
+
+
+def _scratch(users: Table, items: Table, n_positives: int, plan: Plan) -> Scratch:
+    size, threads = plan.batch_size, plan.n_threads
+    kept = plan.n_candidates if plan.sampler.kept_all else 1
+    group = items_at_once(users.per_owner)
+    places = -(-(1 + plan.n_candidates) // group) * group
+    slots = size * max(users.per_owner, 1 + kept)
+    return Scratch(
+        pairs=np.zeros((size, 2), np.int32),
+        winner=np.zeros(size, np.int32),
+        negative=np.zeros((size, kept), np.int32),
+        negative_winner=np.zeros((size, kept), np.int32),
+        active=np.zeros((size, kept), np.bool_),
+        hinge=np.zeros(size, np.float32),
+        chosen=np.zeros((size, places), np.int32),
+        near=np.zeros((threads, places, 1 + users.lanes), np.float32),
+        gradients=np.empty((threads, 2, slots, users.vectors.shape[1]), np.float32),
+        touched=np.zeros((threads, 2, slots), np.int32),
+        user_slot=np.full(len(users.vectors), -1, np.int32),
+        item_slot=np.full(len(items.vectors), -1, np.int32),
+        seen_in=np.zeros(len(users.squares) // users.lanes, np.int64),
+        barrier=barrier_state(),
+        losses=np.zeros(-(-n_positives // size), np.float64),
+    )
+
+
+def _order(n: int, key: np.uint64) -> IntArray:
+    rng = np.random.Generator(np.random.Philox(key=int(key)))
+    return rng.permutation(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64))
+
+
+@cache
+def _steps(optimiser: str, rate: float) -> Steps:
+    """Return the rate of every batch since training began; Adam's bias correction is folded into it."""
+    keep_first, keep_second = 0.9, 0.999
+    k = np.maximum(np.arange(TABLE_STEPS), 1)
+    if optimiser == "adam":
+        correction = np.sqrt(1 - keep_second**k)
+        rates, epsilons = rate * correction / (1 - keep_first**k), 1e-8 * correction
+    else:
+        rates, epsilons = np.full(TABLE_STEPS, rate), np.full(TABLE_STEPS, 1e-10)
+    kept = np.float32(keep_first), np.float32(keep_second)
+    return Steps(rates.astype(np.float32), epsilons.astype(np.float32), *kept)

@@ -1,0 +1,83 @@
+"""What a person sees while a model trains; nothing where nobody watches."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dpcml.training.history import History
+
+
+class Progress:
+    """Shows epochs, loss, speed, validation figure and time left on standard error, where that is a terminal.
+
+    Parameters
+    ----------
+    total
+        Epochs to come.
+    shown
+        Whether to show anything; by default, if standard error is a terminal.
+
+    Examples
+    --------
+    >>> with Progress(total=3, shown=False) as progress:
+    ...     progress.epoch_part(0.5)
+    """
+
+    def __init__(self, total: int, *, done: int = 0, positives: int = 0, shown: bool | None = None) -> None:
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.total, self.done, self.positives = total, done, positives
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        if self.shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+            self._bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("", total=self.total, completed=self.done)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def epoch_part(self, share: float) -> None:
+        """Note that a share of the running epoch is done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.done + share)
+
+    def epoch_done(self, history: History) -> None:
+        """Note that an epoch has ended."""
+        self.done += 1
+        if self._bar is None:
+            return
+        last = history.epochs[-1]
+        judged = [epoch.validation for epoch in history.epochs if epoch.validation is not None]
+        said = f"loss {last.loss:.4f}"
+        if judged:
+            said += f", {history.metric} {judged[-1]:.4f} (best {max(judged):.4f})"
+        if self.positives and last.seconds:
+            said += f", {self.positives / last.seconds / 1e6:.2f} M positives/s"
+        self._bar.update(self._task, completed=self.done, description=said)
+
+    @contextmanager
+    def slow_step(self, text: str, after: float = 1.0) -> Iterator[None]:
+        """Say what is going on, if it takes longer than a moment."""
+        if not self.shown:
+            yield
+            return
+        timer = threading.Timer(after, lambda: print(text, file=sys.stderr, flush=True))  # noqa: T201
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()

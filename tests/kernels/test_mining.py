@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpcml.kernels.random import epoch_key
+from dpcml.training.engine import _order
+
+
+def mined(engine, number=4):
+    """Mine the whole world in one batch and return the order of positives and the key."""
+    engine.epoch(number, 0.0)
+    key = epoch_key(engine.plan.seed, number)
+    return _order(len(engine._data.items), key), key
+
+
+@pytest.mark.parametrize("negatives", ["uniform", "popularity", "hard", "two-stage"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
+    engine = build(negatives, n_threads=threads, dim=8 if negatives == "two-stage" else 7)
+    U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
+    order, key = mined(engine)
+    batch, found = twin.mine(engine, U, V, key, order), engine._scratch
+    for b, (user, item, negative) in enumerate(batch):
+        assert found.pairs[b].tolist() == [user, item]
+        assert found.negative[b].tolist() == negative
+        distance = ((U[user][:, None] - V[[item, *negative]]) ** 2).sum(axis=2)
+        assert found.winner[b] == distance[:, 0].argmin()
+        assert found.negative_winner[b].tolist() == distance[:, 1:].argmin(axis=0).tolist()
+        margin = engine.plan.margin + distance[:, 0].min() - distance[:, 1:].min(axis=0)
+        assert found.active[b].tolist() == (margin > 0).tolist()
+    hinges, _ = twin.objective(U, V, batch, engine.plan)
+    np.testing.assert_allclose(found.hinge[: len(batch)], hinges, atol=2e-6)
+    assert 0 < found.active[: len(batch)].mean() < 1, "the world must have both kinds"
+
+
+def test_one_vector_per_user(build, twin):
+    engine = build("hard", n_vectors=1)
+    U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
+    order, key = mined(engine)
+    batch = twin.mine(engine, U, V, key, order)
+    assert engine._scratch.negative[: len(order), 0].tolist() == [found[0] for _, _, found in batch]
+    assert not engine._scratch.winner.any()
+    np.testing.assert_allclose(
+        engine._scratch.hinge[: len(order)], twin.objective(U, V, batch, engine.plan)[0], atol=2e-6
+    )
+
+
+def test_loss_is_the_mean_hinge(build):
+    engine = build("uniform")
+    assert engine.epoch(4, 0.0) == pytest.approx(engine._scratch.hinge[: len(engine._data.items)].astype(float).mean())
+
+
+def test_not_a_number_shows_in_the_loss(build):
+    engine = build("hard")
+    engine.items.vectors[5, 2] = np.nan
+    assert not np.isfinite(engine.epoch(0, 0.0))
+
+
+def test_two_stage_prefers_similar_items_by_the_formula(build, twin):
+    """Over many epochs, the chosen candidates, told by their chances, are as frequent as their chances say."""
+    engine = build("two-stage", dim=8, n_candidates=5)
+    V = engine.item_vectors.astype(float)
+    expected, observed = np.zeros(5), np.zeros(5)
+    for number in range(12):
+        engine.epoch(number, 0.0)
+        found = engine._scratch
+        for b in range(len(engine._data.items)):
+            candidates = found.chosen[b, 1:6]
+            chances = twin.similar(V, found.pairs[b, 1], candidates)
+            best_first = np.argsort(-chances)
+            picked = np.flatnonzero(candidates[best_first] == found.negative[b, 0])
+            expected += chances[best_first]
+            observed[picked] += (
+                chances[best_first][picked] / chances[best_first][picked].sum()
+            )  # level: the same item twice
+    some = expected > 5
+    assert some.sum() >= 3
+    assert stats.chisquare(observed[some], expected[some] * observed[some].sum() / expected[some].sum()).pvalue > 1e-3
+    assert abs(observed[~some].sum() - expected[~some].sum()) < 10
+
+
+def test_two_stage_takes_any_where_none_is_similar(build):
+    """All candidates point away from the positive: each has the same chance."""
+    engine = build("two-stage", dim=8)
+    rows = engine.items.vectors
+    rows[:] = 0
+    rows[:, 0] = np.where(np.arange(len(rows)) == 4, 1, -1)  # user 1 has seen item 4 only
+    engine.items.squares[:] = 1
+    places = np.zeros(4)
+    for number in range(300):
+        order, _ = mined(engine, number)
+        b = int(np.flatnonzero(engine._data.users[order] == 1)[0])
+        same = engine._scratch.chosen[b, 1:5] == engine._scratch.negative[b, 0]
+        places += same / same.sum()
+    assert stats.chisquare(places).pvalue > 1e-3

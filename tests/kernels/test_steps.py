@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from numba import njit
+
+from dpcml.kernels.state import Table
+from dpcml.kernels.steps import step_rows
+from dpcml.training.engine import _steps
+
+ROWS, WIDTH, PER_OWNER, LANES = 12, 16, 3, 8
+
+
+@njit(error_model="numpy")
+def step(table, slots, touched, gradients, count, steps, k_th, on_sphere):
+    step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
+
+
+def table_of(rows, optimiser):
+    squares = np.full((ROWS // PER_OWNER, LANES), np.inf, np.float32)
+    squares[:, :PER_OWNER] = (rows**2).sum(axis=1).reshape(-1, PER_OWNER)
+    first = np.zeros_like(rows) if optimiser == "adam" else np.zeros((0, WIDTH), np.float32)
+    return Table(rows, squares.ravel(), first, np.zeros_like(rows), PER_OWNER, LANES)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
+@pytest.mark.parametrize("on_sphere", [False, True])
+def test_steps_are_those_of_plain_numpy(twin, optimiser, on_sphere):
+    """All rows share one clock, whether a step touches them or not."""
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((ROWS, WIDTH)) * 0.2
+    table = table_of(start.astype(np.float32), optimiser)
+    rows, state = start.copy(), (np.zeros_like(start), np.zeros_like(start), np.zeros((), int))
+    slots = np.full(ROWS, -1, np.int32)
+    ever = np.zeros(ROWS, bool)
+    for k in range(1, 31):
+        chosen = np.flatnonzero(rng.random(ROWS) < np.linspace(0.05, 0.9, ROWS))
+        rng.shuffle(chosen)
+        gradients = (rng.standard_normal((ROWS, WIDTH)) * 10.0 ** rng.integers(-3, 2)).astype(np.float32)
+        slots[chosen] = np.arange(len(chosen))
+        step(table, slots, chosen.astype(np.int32), gradients, len(chosen), _steps(optimiser, 0.1), k, on_sphere)
+        dense = np.zeros_like(start)
+        dense[chosen] = gradients[: len(chosen)]
+        touched = np.isin(np.arange(ROWS), chosen)
+        ever |= touched
+        twin.step(rows, dense, touched, state, 0.1, on_sphere, optimiser)
+        assert (slots == -1).all(), "slots are free again"
+    np.testing.assert_allclose(table.vectors, rows, atol=2e-5)
+    norms = np.linalg.norm(table.vectors, axis=1)[ever]
+    assert norms.max() == pytest.approx(1, abs=1e-5), "the rate is large enough to meet the border"
+    assert (norms > 1 - 1e-5).all() == on_sphere
+    squares = table.squares.reshape(-1, LANES)
+    np.testing.assert_allclose(squares[:, :PER_OWNER].ravel(), (table.vectors**2).sum(axis=1), atol=1e-5)
+    assert np.isposinf(squares[:, PER_OWNER:]).all()
+
+
+def test_first_step_of_adam_has_the_length_of_the_rate():
+    """Without the bias correction it would be a third of it."""
+    table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adam")
+    gradients = np.array([[1e-3, -5.0] * 8], np.float32)
+    step(table, np.zeros(ROWS, np.int32), np.array([4], np.int32), gradients, 1, _steps("adam", 0.01), 1, False)
+    np.testing.assert_allclose(table.vectors[4], [-0.01, 0.01] * 8, rtol=1e-4)
+    assert not np.delete(table.vectors, 4, axis=0).any()
+
+
+def test_batches_beyond_the_table_of_rates_take_the_last():
+    steps = _steps("adam", 0.01)
+    assert steps.rate[-1] == pytest.approx(0.01)
+    assert steps.epsilon[-1] == pytest.approx(1e-8)
+    table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adam")
+    ones = np.ones((1, WIDTH), np.float32)
+    step(table, np.zeros(ROWS, np.int32), np.array([0], np.int32), ones, 1, steps, 10**6, False)
+    np.testing.assert_allclose(table.vectors[0], -0.01 * 0.1 / np.sqrt(0.001), rtol=1e-4)
+
+
+def test_zero_gradient_and_zero_vector_stay_finite():
+    table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adagrad")
+    step(
+        table,
+        np.zeros(ROWS, np.int32),
+        np.array([0], np.int32),
+        np.zeros((1, WIDTH), np.float32),
+        1,
+        _steps("adagrad", 0.1),
+        1,
+        False,
+    )
+    assert not table.vectors.any()

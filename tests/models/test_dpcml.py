@@ -1,0 +1,248 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpcml import CML, DPCML, GFJA, Interactions, evaluate
+from dpcml.errors import DataError, ParameterError
+from dpcml.models.dpcml import PRESETS
+
+SMALL = {
+    "n_vectors": 3,
+    "dim": 8,
+    "n_candidates": 4,
+    "batch_size": 32,
+    "epochs": 25,
+    "learning_rate": 0.01,
+    "patience": None,
+}
+ONE = {name: value for name, value in SMALL.items() if name != "n_vectors"}
+
+
+@pytest.fixture(scope="module")
+def parts(blocks):
+    return blocks.split((0.6, 0.2, 0.2), 0)
+
+
+def diversity(vectors):
+    """Return half the mean squared distance of each user's vectors."""
+    pairs = ((vectors[:, :, None] - vectors[:, None]) ** 2).sum(axis=3)
+    n = vectors.shape[1]
+    return pairs.sum(axis=(1, 2)) / (2 * n * (n - 1))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"diversity": (0.5, 0.1)}, r"diversity=\(0\.5, 0\.1\): the lower bound must not exceed the upper one"),
+        ({"diversity": (-0.1, 0.1)}, "bounds are numbers of at least 0, or None"),
+        ({"diversity": (0.1, np.nan)}, "bounds are numbers of at least 0, or None"),
+        ({"diversity": 0.1}, r"diversity=0\.1: pass two bounds"),
+        ({"diversity": (0.1,)}, "pass two bounds"),
+        ({"diversity_weight": -1}, "diversity_weight=-1: must be a finite number of at least 0"),
+        ({"n_vectors": 0}, "n_vectors=0: must be a whole number of at least 1"),
+        ({"n_vectors": 2.5}, r"n_vectors=2\.5: must be a whole number"),
+        ({"dim": 0}, "dim=0: must be a whole number of at least 1"),
+        ({"dim": True}, "dim=True"),
+        ({"n_candidates": 0}, "n_candidates=0"),
+        ({"margin": 0}, "margin=0: must be a finite number above 0"),
+        ({"margin": -1.0}, r"margin=-1\.0: must be a finite number above 0"),
+        ({"margin": np.inf}, "margin=inf"),
+        ({"learning_rate": 0.0}, r"learning_rate=0\.0"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"epochs": 0}, "epochs=0"),
+        ({"patience": 0}, "patience=0"),
+        ({"random_state": -1}, "random_state=-1"),
+        ({"n_threads": 0}, "n_threads=0"),
+        ({"popularity_exponent": np.nan}, "popularity_exponent=nan"),
+        ({"start": "spectrl"}, "start='spectrl': did you mean 'spectral'?"),
+        ({"negatives": "unifrom"}, "negatives='unifrom': did you mean 'uniform'?"),
+        ({"schedule": "cosin"}, "schedule='cosin': did you mean 'cosine'?"),
+        ({"optimiser": "adams"}, "optimiser='adams': did you mean 'adam'?"),
+        ({"projection": "cube"}, "projection='cube': known: ball, sphere"),
+        ({"diversity_per": "users"}, "diversity_per='users': did you mean 'user'?"),
+    ],
+)
+def test_wrong_parameters_are_named_with_the_rule(wrong, message):
+    with pytest.raises(ParameterError, match=message):
+        DPCML(**wrong)
+    with pytest.raises(ParameterError, match=message):
+        DPCML().set_params(**wrong)
+
+
+def test_unknown_metric_is_named_with_the_nearest(parts):
+    with pytest.raises(ParameterError, match=r"metric='NDCGG@3': did you mean 'NDCG@3'\?"):
+        DPCML(**{**SMALL, "metric": "NDCGG@3", "epochs": 1}).fit(parts.train, parts.valid)
+
+
+def test_unknown_preset_is_named_with_the_nearest():
+    with pytest.raises(ParameterError, match=r"unknown preset 'dpcml3': did you mean 'dpcml"):
+        DPCML.preset("dpcml3")
+    with pytest.raises(TypeError, match="no_such"):
+        DPCML.preset("dpcml2", no_such=1)
+
+
+def test_data_that_cannot_be_learned_from(blocks):
+    with pytest.raises(DataError, match="training needs at least one positive"):
+        DPCML(**SMALL).fit(sparse.csr_array((3, 3)))
+    likes = np.eye(4)
+    likes[2] = 1
+    everything = Interactions.from_csr(likes, user_ids=["ann", "bob", "eve", "joe"])
+    with pytest.raises(
+        DataError, match="user eve likes all 4 items: there is no negative to learn from; drop the user"
+    ):
+        DPCML(**SMALL).fit(everything)
+
+
+def test_presets_have_the_settings_of_the_paper():
+    expected = {
+        "dpcml1": (DPCML, "uniform", (0.1, 0.35)),
+        "dpcml2": (DPCML, "hard", (0.05, 0.25)),
+        "unis": (CML, "uniform", None),
+        "pops": (CML, "popularity", None),
+        "2sts": (CML, "two-stage", None),
+        "hars": (CML, "hard", None),
+        "gfja": (GFJA, "hard", None),
+        "gfja+dcrs": (GFJA, "hard", (0.05, 0.25)),
+    }
+    assert set(PRESETS) == {*expected, "dpcml"}
+    for name, (kind, negatives, bounds) in expected.items():
+        model = DPCML.preset(name)
+        assert type(model) is kind
+        assert model.negatives == negatives
+        assert (model.n_candidates, model.start, model.epochs, model.dim) == (10, "random", 100, 100)
+        assert (model.batch_size, model.margin, model.optimiser) == (256, 1.0, "adam")
+        assert model.n_vectors == (1 if kind is CML else 5)
+        if bounds is None:
+            assert model.diversity_weight == 0
+        else:
+            assert (model.diversity, model.diversity_weight) == (bounds, 10)
+    assert DPCML.preset("dpcml2", epochs=3, margin=1.5).get_params()["margin"] == 1.5
+    assert DPCML.preset("dpcml").get_params() == DPCML().get_params()
+
+
+@pytest.mark.parametrize("projection", ["sphere", "ball"])
+def test_shapes_and_norms(parts, projection):
+    model = DPCML(**SMALL, projection=projection).fit(parts.train)
+    assert model.user_vectors_.shape == (60, 3, 8)
+    assert model.item_vectors_.shape == (40, 8)
+    users, items = np.linalg.norm(model.user_vectors_, axis=2), np.linalg.norm(model.item_vectors_, axis=1)
+    assert max(users.max(), items.max()) < 1 + 1e-5
+    assert (users > 1 - 1e-5).all() == (projection == "sphere")
+
+
+def test_score_is_minus_the_squared_distance_to_the_nearest_vector(parts):
+    model = DPCML(**SMALL).fit(parts.train)
+    U, V = model.user_vectors_.astype(float), model.item_vectors_.astype(float)
+    expected = -((U[:, :, None] - V) ** 2).sum(axis=3).min(axis=1)
+    np.testing.assert_allclose(model.score(np.arange(60)), expected, atol=1e-5)
+
+
+def test_cml_is_dpcml_with_one_vector(parts):
+    cml = CML(**ONE).fit(parts.train)
+    one = DPCML(**{**SMALL, "n_vectors": 1}, diversity_weight=10.0).fit(parts.train)
+    assert cml.user_vectors_.shape == (60, 1, 8)
+    assert (cml.user_vectors_ == one.user_vectors_).all()
+    assert (cml.item_vectors_ == one.item_vectors_).all()
+    with pytest.raises(ParameterError, match="n_vectors=2: CML has one vector per user; use DPCML for more"):
+        CML(n_vectors=2)
+
+
+@pytest.mark.parametrize("weight", [0.0, 10.0])
+def test_gfja_lives_on_the_sphere_and_scores_by_inner_products(parts, weight):
+    model = GFJA(**SMALL, diversity_weight=weight).fit(parts.train)
+    U, V = model.user_vectors_.astype(float), model.item_vectors_.astype(float)
+    np.testing.assert_allclose(np.linalg.norm(U, axis=2), 1, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(V, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(model.score(np.arange(60)), (U @ V.T).max(axis=1), atol=1e-5)
+    within = (diversity(U) > 0.04) & (diversity(U) < 0.26)
+    assert within.all() == (weight > 0)
+
+
+def test_gfja_trains_the_hinge_of_inner_products(parts):
+    """Its loss is twice that of inner products: the margin in squared distances is doubled."""
+    model = GFJA(
+        **{**SMALL, "margin": 0.4, "epochs": 1, "learning_rate": 1e-9, "n_candidates": 30}, negatives="uniform"
+    )
+    engine = model._engine(parts.train)
+    assert engine.plan.margin == pytest.approx(0.8)
+    assert engine.plan.items_on_sphere
+    assert engine.plan.users_on_sphere
+
+
+@pytest.mark.parametrize(
+    ("start", "bounds"),
+    [("spectral", (0.05, 0.1)), ("spectral", (0.3, 0.6)), ("spectral", (None, 0.1)), ("spectral", (0.6, None)),
+     ("random", (0.05, 0.1)), ("random", (0.3, 0.6))],
+)  # fmt: skip
+def test_dcrs_keeps_diversity_within_its_bounds(parts, bounds, start):
+    """Without it the vectors scatter: to about 0.2 to 0.8 from a spectral start, 0.6 to 1.4 from a random one."""
+    low, high = bounds[0] or 0.0, bounds[1] or np.inf
+    free = diversity(DPCML(**SMALL, start=start, diversity_weight=0.0).fit(parts.train).user_vectors_)
+    kept = diversity(DPCML(**SMALL, start=start, diversity=bounds).fit(parts.train).user_vectors_)
+    assert ((free < low) | (free > high)).mean() > 0.3
+    assert ((kept > low - 0.02) & (kept < high + 0.02)).mean() > 0.95
+
+
+def test_dcrs_keeps_vectors_from_collapsing(parts):
+    """Uniform negatives and a tiny margin pull nearly nothing apart: only the lower bound does."""
+    settings = {**SMALL, "margin": 0.01, "start": "spectral"}
+    free = diversity(DPCML(**settings, diversity_weight=0.0).fit(parts.train).user_vectors_)
+    kept = diversity(DPCML(**settings, diversity=(0.3, None)).fit(parts.train).user_vectors_)
+    assert np.median(free) < 0.1
+    assert kept.min() > 0.28
+
+
+def test_bounds_per_pair_bind_every_pair(parts):
+    model = DPCML(**SMALL, diversity=(0.2, 0.4), diversity_per="pair").fit(parts.train)
+    U = model.user_vectors_
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        half = ((U[:, a] - U[:, b]) ** 2).sum(axis=1) / 2
+        assert half.min() > 0.15
+        assert half.max() < 0.45
+
+
+def test_fit_keeps_the_state_that_is_best_on_the_validation_part(parts):
+    settings = {**SMALL, "validate_every": 3, "epochs": 24, "learning_rate": 0.03, "metric": "NDCG@3"}
+    model = DPCML(**settings).fit(parts.train, parts.valid)
+    looks = {epoch.number: epoch.validation for epoch in model.history_.epochs if epoch.validation is not None}
+    best = model.history_.best.number
+    assert list(looks) == list(range(3, 25, 3))
+    assert looks[best] == max(looks.values())
+    assert evaluate(model, parts.train, parts.valid, protocol="released", at=(3,)).metrics["NDCG@3"] == pytest.approx(
+        looks[best]
+    )
+    stopped = DPCML(**settings).fit(parts.train, callbacks=[lambda history: len(history.epochs) == best])
+    assert (stopped.user_vectors_ == model.user_vectors_).all()
+
+
+def test_patience_ends_training(parts):
+    model = DPCML(**{**SMALL, "validate_every": 1, "epochs": 300, "patience": 2}).fit(parts.train, parts.valid)
+    assert len(model.history_.epochs) == model.history_.best.number + 2 < 300
+
+
+def test_without_a_validation_part_the_last_state_stays(parts):
+    model = DPCML(**{**SMALL, "patience": 1}).fit(parts.train)
+    assert len(model.history_.epochs) == 25
+    assert all(epoch.validation is None for epoch in model.history_.epochs)
+
+
+def test_spectral_start_learns_in_fewer_epochs(parts):
+    found = {}
+    for start in ("random", "spectral"):
+        model = DPCML(**{**SMALL, "epochs": 2, "learning_rate": 0.003}, start=start).fit(parts.train)
+        found[start] = evaluate(model, parts.train, parts.test, at=(3,)).metrics["P@3"]
+    assert found["spectral"] > found["random"] + 0.1
+
+
+def test_seed_and_threads(parts):
+    one = DPCML(**SMALL, n_threads=1).fit(parts.train)
+    two = DPCML(**SMALL, n_threads=2).fit(parts.train)
+    other = DPCML(**SMALL, random_state=1).fit(parts.train)
+    assert (one.user_vectors_ == two.user_vectors_).all()
+    assert (one.user_vectors_ != other.user_vectors_).any()
+
+
+def test_fitting_again_begins_anew(parts):
+    model = DPCML(**SMALL).fit(parts.train)
+    before = model.user_vectors_.copy()
+    assert (model.fit(parts.train).user_vectors_ == before).all()

@@ -1,0 +1,193 @@
+import signal
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from dpcml.training.checkpoint import Checkpointer
+from dpcml.training.history import Epoch, History
+from dpcml.training.loop import SCHEDULES, LoopSettings, TrainingError, describe, held_back_interrupt, train
+
+
+@dataclass
+class Counter:
+    """Something that can be trained: its one number is the number of epochs it has seen."""
+
+    losses: dict[int, float] = field(default_factory=dict)
+    vectors: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    calls: list[tuple[int, float]] = field(default_factory=list)
+
+    def epoch(self, number, rate, report=None):
+        self.calls.append((number, rate))
+        self.vectors[:] = number + 1
+        if report is not None:
+            report(1.0)
+        return self.losses.get(number, 1.0 / (number + 1))
+
+    def state(self):
+        return {"vectors": self.vectors}
+
+    def learned(self):
+        return ["vectors"]
+
+
+def test_schedules_fall_from_one_to_zero():
+    shares = np.linspace(0, 1, 5)
+    values = {name: [SCHEDULES[name](share) for share in shares] for name in SCHEDULES}
+    assert values["constant"] == [1] * 5
+    assert values["linear"] == [1, 0.75, 0.5, 0.25, 0]
+    np.testing.assert_allclose(values["cosine"], [1, 0.853553, 0.5, 0.146447, 0], atol=1e-6)
+
+
+def test_rates_follow_the_schedule():
+    model = Counter()
+    history = train(model, LoopSettings(4, 0.02, "linear"))
+    assert model.calls == [(0, 0.02), (1, 0.015), (2, 0.01), (3, 0.005)]
+    assert [epoch.rate for epoch in history.epochs] == [0.02, 0.015, 0.01, 0.005]
+    assert [epoch.number for epoch in history.epochs] == [1, 2, 3, 4]
+    assert [epoch.loss for epoch in history.epochs] == [1, 1 / 2, 1 / 3, 1 / 4]
+    assert model.vectors.tolist() == [4, 4], "without validation the last state stays"
+
+
+def figures(model, values):
+    """Return a validation that reads its figure off the model's number of epochs."""
+    return lambda: values[int(model.vectors[0]) - 1]
+
+
+def test_best_state_is_restored():
+    model = Counter()
+    history = train(
+        model, LoopSettings(6, 0.1, validate_every=1), validate=figures(model, [1, 2, 5, 4, 5, 3]), metric="MRR"
+    )
+    assert history.best.number == 3
+    assert history.metric == "MRR"
+    assert model.vectors.tolist() == [3, 3]
+    assert len(history.epochs) == 6
+
+
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 4), (2, 6), (3, 9), (None, 9)])
+def test_patience_ends_training_early(patience, epochs):
+    model = Counter()
+    values = [1, 2, 3, 2, 4, 2, 2, 5, 1] if patience == 3 else [1, 2, 3, 2, 3, 2, 2, 5, 1]
+    if patience == 2:
+        values = [1, 2, 3, 4, 3, 2, 2, 5, 1]
+    history = train(model, LoopSettings(9, 0.1, validate_every=1, patience=patience), validate=figures(model, values))
+    assert len(history.epochs) == epochs
+    assert model.vectors[0] == int(np.argmax(values[:epochs])) + 1
+
+
+def test_validation_comes_every_so_many_epochs_and_at_the_end():
+    model = Counter()
+    history = train(model, LoopSettings(7, 0.1, validate_every=3), validate=lambda: 0.5)
+    assert [epoch.number for epoch in history.epochs if epoch.validation is not None] == [3, 6, 7]
+
+
+def test_callbacks_see_the_history_and_can_stop():
+    model, seen = Counter(), []
+
+    def look(history):
+        seen.append((history.epochs[-1].number, history.epochs[-1].loss))
+
+    history = train(model, LoopSettings(9, 0.1), callbacks=[lambda history: len(history.epochs) == 3, look])
+    assert seen == [(1, 1), (2, 1 / 2), (3, 1 / 3)], "all callbacks are called, after the one that stops too"
+    assert len(history.epochs) == 3
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(tmp_path, bad):
+    model = Counter({4: bad})
+    checkpointer = Checkpointer(tmp_path, {}, every_epochs=2)
+    with pytest.raises(
+        TrainingError, match=r"no number in epoch 5: lower the learning rate, now 0\.1; the last good"
+    ) as error:
+        train(model, LoopSettings(9, 0.1), checkpointer=checkpointer)
+    assert str(checkpointer.path) in str(error.value)
+    arrays, about = checkpointer.read()
+    assert about["epoch"] == 4
+    assert arrays["now.vectors"].tolist() == [4, 4]
+
+
+def test_state_that_is_no_number_stops_even_if_the_loss_looks_well(tmp_path):
+    """The last step of an epoch is taken after its loss was computed."""
+
+    class Late(Counter):
+        def epoch(self, number, rate, report=None):
+            loss = super().epoch(number, rate, report)
+            if number == 2:
+                self.vectors[1] = np.nan
+            return loss
+
+    checkpointer = Checkpointer(tmp_path, {}, every_epochs=1)
+    with pytest.raises(TrainingError, match="vectors hold NaN in epoch 3"):
+        train(Late(), LoopSettings(3, 0.1), checkpointer=checkpointer)
+    assert checkpointer.read()[1]["epoch"] == 2
+
+
+def test_no_checkpoint_is_promised_where_none_is():
+    with pytest.raises(TrainingError) as error:
+        train(Counter({0: np.nan}), LoopSettings(3, 0.5))
+    assert str(error.value) == "the loss is no number in epoch 1: lower the learning rate, now 0.5"
+
+
+def test_nan_put_into_a_real_model_is_found_where_it_hides(parts, model, tmp_path):
+    """A vector of NaN is never the nearest, so no hinge shows it."""
+    train_part, engines = parts.train, []
+    one = model(epochs=6)
+    make = one._engine
+    one._engine = lambda data: engines.append(make(data)) or engines[-1]
+
+    def poison(history):
+        if len(history.epochs) == 3:
+            engines[0].user_vectors[4, 1] = np.nan
+
+    with pytest.raises(TrainingError, match=r"user_vectors.* hold NaN in epoch 4.*last good checkpoint"):
+        one.fit(train_part, checkpoint=tmp_path, checkpoint_every=1, callbacks=[poison])
+    assert not hasattr(one, "user_vectors_")
+    resumed = model(epochs=6).fit(train_part, checkpoint=tmp_path, resume=True)
+    assert (resumed.user_vectors_ == model(epochs=6).fit(train_part).user_vectors_).all()
+
+
+def test_absurd_learning_rate_of_a_real_model_stops(parts, model):
+    with pytest.raises(TrainingError, match=r"epoch 1: lower the learning rate, now 1e\+38"):
+        model(learning_rate=1e38, epochs=3).fit(parts.train)
+
+
+def test_interrupt_waits_for_the_end_of_the_epoch(tmp_path, capsys):
+    class Interrupted(Counter):
+        def epoch(self, number, rate, report=None):
+            if number == 1:
+                signal.raise_signal(signal.SIGINT)
+            return super().epoch(number, rate, report)
+
+    before = signal.getsignal(signal.SIGINT)
+    checkpointer = Checkpointer(tmp_path, {}, every_epochs=100)
+    with pytest.raises(
+        KeyboardInterrupt, match=r"stopped after epoch 2: go on from .*checkpoint.safetensors with resume"
+    ):
+        train(Interrupted(), LoopSettings(5, 0.1), checkpointer=checkpointer)
+    assert "stopping after this epoch" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before
+    again = Counter()
+    history = train(again, LoopSettings(5, 0.1), checkpointer=checkpointer, resume=True)
+    assert [number for number, _ in again.calls] == [2, 3, 4]
+    assert len(history.epochs) == 5
+
+
+def test_second_interrupt_acts_at_once(capsys):
+    with held_back_interrupt(True) as interrupted:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_interrupt_without_a_checkpoint_acts_at_once():
+    with held_back_interrupt(False) as interrupted, pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert not interrupted()
+
+
+def test_describe_says_how_it_went():
+    history = History("P@3", [Epoch(1, 0.9, 0.01, 1.0, 0.2), Epoch(2, 0.8, 0.01, 1.5, 0.1)])
+    assert describe(history) == {"epochs": 2, "best_epoch": 1, "seconds": 2.5, "loss": 0.8, "validation": 0.2}
+    assert describe(History())["best_epoch"] == 0

@@ -1,0 +1,74 @@
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dpcml.training.history import Epoch, History
+from dpcml.training.progress import Progress
+
+SHOWN = """
+import numpy as np
+from dpcml.training.history import Epoch, History
+from dpcml.training.progress import Progress
+with Progress(4, positives=10**6) as progress:
+    history = History("P@3")
+    for number in range(1, 5):
+        progress.epoch_part(0.5)
+        history.epochs.append(Epoch(number, 0.8 / number, 0.1, 0.5, 0.25 if number == 2 else None))
+        progress.epoch_done(history)
+        progress._bar.refresh()
+"""
+
+
+def test_nothing_is_shown_without_a_terminal(capsys):
+    with Progress(3) as progress:
+        progress.epoch_part(0.5)
+        progress.epoch_done(History("P@3", [Epoch(1, 0.5, 0.1, 1.0)]))
+        with progress.slow_step("compiling", after=0.0):
+            time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")
+    assert progress.done == 1
+
+
+def test_training_is_quiet_without_a_terminal(parts, model, capfd):
+    model(epochs=2).fit(parts.train, parts.valid)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not hasattr(pty, "openpty"), reason="there are no terminals here")
+def test_terminal_shows_loss_figure_and_speed():
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen([sys.executable, "-c", SHOWN], stderr=theirs, stdout=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    seen = b""
+    try:
+        while some := os.read(ours, 4096):
+            seen += some
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.communicate()[0] == b""
+    text = seen.decode()
+    for part in ("training", "loss 0.8000", "4/4", "loss 0.2000", "P@3 0.2500 (best 0.2500)", "2.00 M positives/s"):
+        assert part in text
+
+
+def test_slow_step_speaks_only_when_slow(capsys):
+    progress = Progress(1, shown=True)
+    with progress.slow_step("compiling kernels, once", after=30.0):
+        pass
+    assert capsys.readouterr().err == ""
+    with progress.slow_step("compiling kernels, once", after=0.01):
+        time.sleep(0.3)
+    assert capsys.readouterr().err == "compiling kernels, once\n"
+
+
+def test_failed_step_is_not_called_slow(capsys):
+    with pytest.raises(RuntimeError), Progress(1, shown=True).slow_step("compiling", after=0.2):
+        raise RuntimeError
+    time.sleep(0.4)
+    assert capsys.readouterr().err == ""

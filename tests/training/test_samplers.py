@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from dpcml import Interactions
+from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR
+from dpcml.training.samplers import SAMPLERS, alias_table, positives
+
+
+@pytest.mark.parametrize("weights", [[1.0], [3, 1], [1, 1, 1], [0, 0, 5], [1e-9, 1, 1e9], [2, 3, 4, 100, 1, 1]])
+def test_alias_table_has_exactly_the_chances_of_the_weights(weights):
+    weights = np.array(weights, dtype=float)
+    np.testing.assert_allclose(chances(*alias_table(weights)), weights / weights.sum(), atol=1e-12)
+
+
+def test_alias_table_of_many_weights():
+    weights = np.random.default_rng(0).pareto(1.0, 5000)
+    np.testing.assert_allclose(chances(*alias_table(weights)), weights / weights.sum(), rtol=1e-6, atol=1e-13)
+
+
+def chances(threshold, alias):
+    assert ((threshold >= 0) & (threshold <= 1)).all()
+    n = len(threshold)
+    return (threshold + np.bincount(alias, 1 - threshold, minlength=n)) / n
+
+
+def test_weights_of_the_caller_stay_as_they_are():
+    weights = np.array([1.0, 2.0, 3.0])
+    alias_table(weights)
+    assert weights.tolist() == [1, 2, 3]
+
+
+def test_filters_let_every_positive_pass_and_few_others():
+    rng = np.random.default_rng(0)
+    liked = rng.random((60, 3000)) < rng.choice([0.0, 0.001, 0.01, 0.3], (60, 1))
+    train = Interactions.from_csr(liked)
+    data = positives(train)
+    assert data.indptr.tolist() == train.indptr.tolist()
+    assert data.items.tolist() == train.indices.tolist()
+    assert data.users.tolist() == train.rows.tolist()
+    passes = np.zeros_like(liked)
+    for user in range(60):
+        size, start = int(data.filter_size[user]), int(data.filter_start[user])
+        bits = (np.arange(3000, dtype=np.uint64) * 0x9E3779B1 & 0xFFFFFFFF) >> np.uint64(32 - size)
+        words = data.filters[start + (bits >> np.uint64(6)).astype(int)]
+        passes[user] = words >> (bits & np.uint64(63)) & np.uint64(1)
+        assert 2**size >= 8 * liked[user].sum()
+    assert passes[liked].all()
+    assert passes[~liked].mean() < 0.13
+
+
+def test_each_rule_has_its_candidates_and_its_choice():
+    train = Interactions.from_csr(np.array([[1, 1, 0, 0], [1, 0, 1, 0]]))
+    assert {name: sampler.choice for name, sampler in SAMPLERS._things.items()} == {
+        "uniform": ALL, "popularity": ALL, "two-stage": SIMILAR, "hard": CLOSEST,
+    }  # fmt: skip
+    for name in ("uniform", "hard"):
+        assert len(SAMPLERS[name].candidates(train).alias) == 0
+        assert SAMPLERS[name].with_exponent(3.0) == SAMPLERS[name]
+    for exponent, expected in ((1.0, [0.5, 0.25, 0.25, 0]), (2.0, [4 / 6, 1 / 6, 1 / 6, 0]), (0.5, None)):
+        found = SAMPLERS["popularity"].with_exponent(exponent).candidates(train)
+        if expected is None:
+            weight = np.sqrt([2, 1, 1, 0])
+            expected = weight / weight.sum()
+        np.testing.assert_allclose(chances(found.threshold, found.alias), expected, atol=1e-4)
+
+
+def test_exponent_zero_is_uniform():
+    train = Interactions.from_csr(np.array([[1, 1, 0, 0], [1, 0, 1, 0]]))
+    assert len(SAMPLERS["popularity"].with_exponent(0.0).candidates(train).alias) == 0
