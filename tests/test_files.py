@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpcml.errors import DataError, DownloadError
-from dpcml.files import atomic, write_text
+from dpcml.files import atomic, atomic_folder, present, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -71,3 +71,45 @@ def test_a_folder_without_permission(tmp_path):
     (tmp_path / "locked").mkdir(mode=0o500)
     with pytest.raises(DataError, match="cannot be written"):
         write_text(tmp_path / "locked" / "a.txt", "text")
+
+
+def test_a_folder_takes_the_place_of_the_old_one_as_a_whole(tmp_path):
+    for text in ("old", "new"):
+        with atomic_folder(tmp_path / "a") as folder:
+            (folder / f"{text}.txt").write_text(text)
+    assert names(tmp_path) == ["a"]
+    assert names(tmp_path / "a") == ["new.txt"]
+
+
+def test_a_folder_whose_block_fails_changes_nothing(tmp_path):
+    with atomic_folder(tmp_path / "a") as folder:
+        (folder / "old.txt").write_text("old")
+    for error in (ZeroDivisionError, KeyboardInterrupt):
+        with pytest.raises(error), atomic_folder(tmp_path / "a") as folder:  # noqa: PT012
+            (folder / "new.txt").write_text("new")
+            raise error
+    with (
+        pytest.raises(DataError, match=r"a: cannot be written \(No such file"),
+        atomic_folder(tmp_path / "a") as folder,
+    ):
+        (folder / "no" / "such").write_text("new")
+    assert names(tmp_path) == ["a"]
+    assert names(tmp_path / "a") == ["old.txt"]
+
+
+def test_a_living_writer_is_left_alone_and_a_dead_one_cleared_away(tmp_path):
+    (tmp_path / ".a.0123.new").mkdir()
+    with atomic_folder(tmp_path / "a") as first:
+        assert not (tmp_path / ".a.0123.new").exists()
+        with atomic_folder(tmp_path / "a") as second:
+            (second / "second.txt").write_text("2")
+        (first / "first.txt").write_text("1")
+    assert names(tmp_path / "a") == ["first.txt"]
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_folder_that_was_put_aside_is_found(tmp_path):
+    (tmp_path / ".a.replaced").mkdir()
+    assert present(tmp_path / "a") == tmp_path / ".a.replaced"
+    (tmp_path / "a").mkdir()
+    assert present(tmp_path / "a") == tmp_path / "a"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpcml.errors import DataError
@@ -52,3 +55,96 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file as a whole or not at all."""
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary folder beside ``path`` that takes its place once the block has ended well.
+
+    All of it is flushed to disk before it is renamed. When the block raises, whatever stood at ``path`` before stays
+    untouched. A crash leaves the old folder or the new one, whole: at ``path``, or where `present` finds it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_folder(Path(folder) / "a") as temporary:
+    ...         _ = (temporary / "b.txt").write_text("whole")
+    ...     [str(file.relative_to(folder)) for file in Path(folder).rglob("*")]
+    ['a', 'a/b.txt']
+    """
+    path = Path(path)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+    lock = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _clear(path)
+        new.mkdir()
+        lock = os.open(new, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield new
+        for file in new.iterdir():
+            _flush(file)
+        _flush(new)
+        _swap(new, path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"{path}: cannot be written ({reason}); make room or choose another place") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def present(path: str | Path) -> Path:
+    """Return where a folder of `atomic_folder` is: at its place, or aside if a crash cut its replacement in two.
+
+    Examples
+    --------
+    >>> present("no/such/folder").as_posix()
+    'no/such/folder'
+    """
+    path, aside = Path(path), _aside(Path(path))
+    return aside if not path.exists() and aside.is_dir() else path
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.replaced") if path.name else path
+
+
+def _swap(new: Path, path: Path) -> None:
+    """Put the new folder in place of the old one; at every moment one of them is where `present` looks."""
+    aside = _aside(path)
+    if path.exists():
+        if aside.exists():
+            shutil.rmtree(aside)
+        path.rename(aside)
+        try:
+            new.rename(path)
+        except BaseException:
+            aside.rename(path)
+            raise
+    else:
+        new.rename(path)
+    _flush(path.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _clear(path: Path) -> None:
+    """Remove temporary folders of writers that are no more; a living one holds a lock."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+        with suppress(OSError):
+            lock = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left)
+            finally:
+                os.close(lock)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,23 +1,54 @@
 import json
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from dpcml.cli import app
 
 
-def test_bench_evaluate_prints_one_object(tmp_path):
+@pytest.fixture
+def likes(tmp_path):
     rng = np.random.default_rng(0)
     rows = sorted({(int(u), int(i)) for u, i in rng.integers(0, 30, (400, 2))})
     (tmp_path / "likes.csv").write_text("user,item\n" + "\n".join(f"{u},{i}" for u, i in rows))
-    command = ["bench", "evaluate", "--data", str(tmp_path / "likes.csv"), "--repeats", "1"]
+    return str(tmp_path / "likes.csv")
+
+
+def test_bench_evaluate_prints_one_object(likes):
+    command = ["bench", "evaluate", "--data", likes, "--repeats", "1"]
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert {"seconds", "ranking_seconds", "numpy_seconds", "ratio_to_numpy"} <= set(found)
     assert found["users"] == 30
     assert "ratio" in CliRunner().invoke(app, command).stdout
 
 
-def test_unknown_data_is_bad_input():
-    result = CliRunner().invoke(app, ["bench", "evaluate", "--data", "steam-200"])
+def test_bench_train_prints_one_object_and_writes_the_same(likes, tmp_path):
+    pytest.importorskip("torch")
+    sizes = ["--vectors", "2", "--dim", "8", "--candidates", "3", "--repeats", "1", "--threads", "1", "--no-cold"]
+    command = ["bench", "train", "--data", likes, *sizes, "--out", str(tmp_path / "a" / "train.json")]
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    expected = {"seconds_per_epoch", "torch_seconds_per_epoch", "ratio_to_torch", "share_of_peak", "thread_speedup"}
+    assert {*expected, "first_call_seconds"} <= set(found)
+    assert json.loads((tmp_path / "a" / "train.json").read_text()) == found
+
+
+def test_bench_scaling_prints_the_growth():
+    result = CliRunner().invoke(app, ["bench", "scaling", "--sizes", "2000,4e3", "--items", "300", "--repeats", "1"])
+    assert result.exit_code == 0, result.output
+    assert "growth" in result.stdout
+    assert len(result.stdout.splitlines()) == 3
+
+
+@pytest.mark.parametrize("sizes", ["many", "10,20", ""])
+def test_bad_sizes_are_bad_input(sizes):
+    result = CliRunner().invoke(app, ["bench", "scaling", "--sizes", sizes])
+    assert result.exit_code == 2
+    assert "at least 1000" in result.output
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "train"])
+def test_unknown_data_is_bad_input(verb):
+    result = CliRunner().invoke(app, ["bench", verb, "--data", "steam-200"])
     assert result.exit_code == 2
     assert "did you mean 'steam-200k'" in result.output

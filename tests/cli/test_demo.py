@@ -8,7 +8,7 @@ def test_demo_prints_and_writes(tmp_path):
     assert result.exit_code == 0, result.output
     assert "planted world: 200 users" in result.output
     assert "protocol strict" in result.output
-    assert {"world.csv", "comparison.csv", "served.png"} <= {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"world.csv", "comparison.csv", "interests.png"} <= {file.name for file in (tmp_path / "out").iterdir()}
 
 
 def test_impossible_worlds_are_bad_input(tmp_path):

@@ -12,6 +12,9 @@ from typer.core import TyperGroup
 
 from dpcml.cli import bench, data
 from dpcml.cli.demo import demo
+from dpcml.cli.evaluate import evaluate
+from dpcml.cli.reproduce import reproduce
+from dpcml.cli.train import train
 from dpcml.errors import DpcmlError
 
 
@@ -47,6 +50,9 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command()(demo)
+app.command()(train)
+app.command()(evaluate)
+app.command()(reproduce)
 
 
 def _version(wanted: bool) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.console import AsJson, print_json
+from dpcml.cli.console import AsJson, note, print_json
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        help="A data set's name, a file, or 'planted'; by default steam-200k where it is found, else planted."
+    ),
+]
+Repeats = Annotated[int, typer.Option(min=1, help="Repetitions; the best counts.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
+Out = Annotated[Path | None, typer.Option(help="Also write the figures to this file, as JSON.")]
 
 
 @app.callback()
@@ -17,23 +28,157 @@ def options() -> None:
 
 
 @app.command()
-def evaluate(
-    data: Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")] = "steam-200k",
-    repeats: Annotated[int, typer.Option(min=1, help="Repetitions; the best counts.")] = 5,
-    as_json: AsJson = False,
-) -> None:
+def evaluate(data: Data = None, repeats: Repeats = 5, out: Out = None, as_json: AsJson = False) -> None:
     """Evaluate a vector model (C 5, d 100), against sorting every user's scores with NumPy."""
     from dpcml.benchmarks.evaluation import bench_evaluation
-    from dpcml.data.catalog import load_or_read
-    from dpcml.data.planted import planted
+    from dpcml.benchmarks.worlds import bench_data
 
-    interactions = planted(4000, 5000).data if data == "planted" else load_or_read(data)
-    found = {"data": data, **bench_evaluation(interactions, repeats=repeats)}
-    if as_json:
-        print_json(found)
+    name, interactions = bench_data(data)
+    found = {"data": name, **bench_evaluation(interactions, repeats=repeats)}
+    if _done(found, out, as_json):
         return
-    print(f"{data}: {found['users']:,} users, {found['items']:,} items, {found['vectors']} vectors of {found['dim']}")
+    print(f"{name}: {found['users']:,} users, {found['items']:,} items, {found['vectors']} vectors of {found['dim']}")
     print(f"  every metric, scoring included   {found['seconds']:.3f} s")
     print(f"  ranks and accuracy, given scores {found['ranking_seconds']:.3f} s")
     print(f"  the same with NumPy's argsort    {found['numpy_seconds']:.3f} s")
     print(f"  ratio                            {found['ratio_to_numpy']:.1f}x")
+
+
+@app.command()
+def train(
+    data: Data = None,
+    vectors: Annotated[int, typer.Option(min=1, help="Vectors per user, C.")] = 5,
+    dim: Annotated[int, typer.Option(min=1, help="Dimension, d.")] = 100,
+    candidates: Annotated[int, typer.Option(min=1, help="Candidates per positive, S.")] = 10,
+    batch_size: Annotated[int, typer.Option(min=1, help="Positives per step.")] = 256,
+    repeats: Repeats = 5,
+    threads: Threads = None,
+    cold: Annotated[bool, typer.Option(help="Time the first call with an empty kernel cache.")] = True,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train an epoch of DPCML2, against PyTorch and against the peak of a matrix product."""
+    from dpcml.benchmarks.training import bench_training
+    from dpcml.benchmarks.worlds import bench_data
+
+    name, interactions = bench_data(data)
+    figures = bench_training(
+        interactions,
+        n_vectors=vectors,
+        dim=dim,
+        n_candidates=candidates,
+        batch_size=batch_size,
+        repeats=repeats,
+        threads=threads,
+        cold=cold,
+    )
+    found = {"data": name, **figures}
+    if found["note"]:
+        note(found["note"])
+    if (found["load_before"] or 0) > found["threads"] / 2:
+        note(f"the machine was busy (load {found['load_before']:.1f}): see 'spread' for how far to trust these figures")
+    if _done(found, out, as_json):
+        return
+    print(
+        f"{name}: {found['positives']:,} training positives of {found['users']:,} users and {found['items']:,} items;"
+        f" {vectors} vectors of {dim}, {candidates} candidates, batch {batch_size}, {found['threads']} threads"
+    )
+    for text in _training_lines(found):
+        print(f"  {text}")
+
+
+def _training_lines(found: dict[str, Any]) -> list[str]:
+    memory = found["memory"]
+    lines = [
+        f"an epoch                         {found['seconds_per_epoch']:.4f} s,"
+        f" {found['positives_per_second'] / 1e6:.2f} M positives/s"
+    ]
+    if found["ratio_to_torch"] is not None:
+        lines += [
+            f"PyTorch, as the released code    {found['torch_seconds_per_epoch']:.1f} s"
+            f" (from {found['torch_batches_timed']} batches): {found['ratio_to_torch']:.0f}x ours",
+            f"PyTorch, as well as we can       {found['best_torch_seconds_per_epoch']:.3f} s:"
+            f" {found['ratio_to_best_torch']:.1f}x ours",
+        ]
+    return [
+        *lines,
+        f"mining                           {found['gflops']:.1f} GFLOP/s, {found['share_of_peak']:.0%} of a matrix"
+        f" product's {found['peak_gflops']:.0f}",
+        f"all threads against one          {found['thread_speedup']:.2f}x",
+        f"process start to first batch     {found['first_call_seconds']:.1f} s compiling,"
+        f" {found['warm_first_call_seconds']:.1f} s after",
+        f"memory at its peak               {memory['peak_bytes'] / 1e6:.0f} MB, {memory['bytes_per_parameter']:.0f}"
+        f" bytes per parameter; vectors, moments and positives are {memory['needed_bytes'] / 1e6:.0f} MB",
+    ]
+
+
+@app.command()
+def scaling(
+    sizes: Annotated[str, typer.Option(help="Numbers of positives, with commas.")] = "1e5,1e6,1e7",
+    items: Annotated[int | None, typer.Option(min=100, help="Items of every world; by default they grow too.")] = None,
+    repeats: Repeats = 3,
+    threads: Threads = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train on planted worlds of growing size: the cost of a positive."""
+    from dpcml.benchmarks.scaling import bench_scaling
+
+    found = bench_scaling(_numbers(sizes), n_items=items, repeats=repeats, threads=threads)
+    if _done(found, out, as_json):
+        return
+    for world in found["worlds"]:
+        print(
+            f"{world['positives']:>12,} positives, {world['users']:>8,} users, {world['items']:>7,} items:"
+            f" {world['nanoseconds_per_positive']:.0f} ns per positive"
+        )
+    print(f"growth {found['growth']:.2f}x")
+
+
+@app.command()
+def quality(
+    data: Annotated[str, typer.Option(help="A data set's name, or a file.")] = "steam-200k",
+    target: Annotated[
+        float, typer.Option(help="Test P@3, released protocol; the paper's DPCML2 on Steam-200k.")
+    ] = 0.2988,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs, each with its own seed; the median counts.")] = 3,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time from the start of a process to the paper's accuracy, with the preset 'dpcml'."""
+    from dpcml.benchmarks.time_to_quality import bench_quality
+
+    found = bench_quality(data, target=target, repeats=repeats)
+    if _done(found, out, as_json):
+        return
+    for run in found["runs"]:
+        reached = "never reached" if run["seconds"] is None else f"{run['seconds']:.1f} s (epoch {run['epoch']})"
+        print(
+            f"seed {run['seed']}: {found['metric']} {target} {reached};"
+            f" stopped after {run['epochs']} epochs and {run['seconds_to_stop']:.1f} s at {run['P@3']:.4f}"
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    from dpcml.errors import ParameterError
+
+    try:
+        found = [int(float(part)) for part in text.split(",")]
+    except (ValueError, OverflowError):
+        found = []
+    if not found or min(found) < 1000:
+        raise ParameterError(f"--sizes {text}: pass numbers of at least 1000 with commas, such as 1e5,1e6")
+    return found
+
+
+def _done(found: dict[str, Any], out: Path | None, as_json: bool) -> bool:
+    """Write figures where they are wanted; says whether nothing else is to be printed."""
+    if out is not None:
+        import json
+
+        from dpcml.files import write_text
+
+        write_text(out, json.dumps(found, indent=2, allow_nan=False) + "\n")
+    if as_json:
+        print_json(found)
+    return as_json

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, bar_mark, bytes_bar, console, note, print_json
+from dpcml.cli.options import takes_reading
 
 if TYPE_CHECKING:
     from dpcml.data.describe import Description
@@ -70,23 +71,13 @@ def fetch(name: Annotated[str, typer.Argument(help="A name that 'dpcml data list
 
 
 @app.command()
+@takes_reading
 def describe(
     source: Annotated[str, typer.Argument(metavar="NAME-or-PATH", help="A named data set, or a file.")],
     as_json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(help="Draw a figure into this .png, .svg or .pdf file.")] = None,
-    user: Annotated[str | None, typer.Option(help="Column of the user ids.")] = None,
-    item: Annotated[str | None, typer.Option(help="Column of the item ids.")] = None,
-    rating: Annotated[str | None, typer.Option(help="Column of the ratings.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column of the times.")] = None,
-    min_rating: Annotated[float | None, typer.Option(help="Lower ratings are no positives.")] = None,
-    min_user: Annotated[int | None, typer.Option(help="Drop users with fewer positives.")] = None,
-    core: Annotated[int | None, typer.Option(help="Drop users and items with fewer, again and again.")] = None,
-    text_ids: Annotated[bool, typer.Option("--text-ids", help="Keep numbers as text in ids.")] = False,
-    file_format: Annotated[str | None, typer.Option("--format", help="Format of the file, guessed by default.")] = None,
-    separator: Annotated[str | None, typer.Option(help=r"Between columns; \t is a tab.")] = None,
-    header: Annotated[bool | None, typer.Option(help="Whether the first line names columns.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the text, UTF-8 by default.")] = None,
-    items: Annotated[Path | None, typer.Option(help="File with titles and attributes of items.")] = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Count users, items and positives; show how varied people's tastes are where items have attributes."""
     from dpcml.data.catalog import load_or_read
@@ -96,13 +87,8 @@ def describe(
 
     if plot is not None:
         check_suffix(plot)
-    tab = None if separator is None else separator.replace("\\t", "\t")
-    columns = {"user": user, "item": item, "rating": rating, "time": time}
-    rules = {"min_rating": min_rating, "min_user": min_user, "core": core, "text_ids": text_ids or None}
-    file = {"format": file_format, "separator": tab, "header": header, "encoding": encoding, "items": items}
-    given = {name: value for name, value in (columns | rules | file).items() if value is not None}
     with bytes_bar(source) as progress:
-        description = count(load_or_read(source, progress=progress, **given))
+        description = count(load_or_read(source, progress=progress, **reading))
     if plot is not None:
         note(f"figure: {draw(description, plot, title=Path(source).name)}")
     if as_json:

@@ -17,23 +17,24 @@ def demo(
     items: Annotated[int, typer.Option(help="Items of the planted world.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of world and split.")] = 0,
 ) -> None:
-    """Recommend in a planted world, where every user's interests are known, and see which of them are served."""
-    from dpcml.experiments.demo import plot, run_demo
+    """Train in a planted world, where every user's interests are known, and see which of them are served."""
+    from dpcml.experiments.demo import run_demo
+    from dpcml.experiments.figures import draw_demo
 
+    note("training on a planted world (the first time compiles kernels, up to half a minute)")
     found = run_demo(users, items, seed)
     data = found.world.data
-    print(
-        f"planted world: {data.n_users:,} users, {data.n_items:,} items, {data.n_positives:,} positives;",
-        end=" ",
-    )
+    print(f"planted world: {data.n_users:,} users, {data.n_items:,} items, {data.n_positives:,} positives;", end=" ")
     print(f"split {found.split.hash} ({found.split.rule}), seed {seed}\n")
     print(found.comparison)
-    print("minority_R: recall of what lies outside a user's majority interest\n")
-    print(found.story() + "\n")
+    print(
+        "minority_R: recall of what lies outside a user's majority interest; ILD: how unlike the items of a list are\n"
+    )
+    print(found.story(found.example()) + "\n")
     files = found.write(out)
     try:
-        plot(found, out / "served.png")
-        files.append(out / "served.png")
+        draw_demo(found, out / "interests.png")
+        files.append(out / "interests.png")
     except MissingExtraError as error:
         note(f"no picture: {error}")
     print(f"written to {out}: {', '.join(file.name for file in files)}")

@@ -1,0 +1,47 @@
+"""``dpcml evaluate``: a saved model on the test part of its split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpcml.cli.console import AsJson, bytes_bar
+from dpcml.cli.options import takes_reading
+from dpcml.errors import ParameterError
+
+
+@takes_reading
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What 'dpcml train' wrote.")],
+    data: Annotated[str | None, typer.Option(help="Where its data is now, if not where it was.")] = None,
+    protocol: Annotated[str, typer.Option(help="strict, text, or released (the paper's tables).")] = "strict",
+    at: Annotated[str, typer.Option(help="Cut-offs N of the metrics at N.")] = "3,5,10,20",
+    threads: Annotated[int | None, typer.Option(help="All cores by default.")] = None,
+    as_json: AsJson = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Rank each user's test positives among the full catalogue, on the very split that the model was trained with."""
+    from dpcml.experiments.runs import evaluate_saved
+    from dpcml.storage import read_card
+
+    with bytes_bar(str(folder)) as progress:
+        report = evaluate_saved(
+            folder, data=data, options=reading, protocol=protocol, at=_cutoffs(at), n_threads=threads, progress=progress
+        )
+    if as_json:
+        print(report.to_json())
+        return
+    print(report)
+    split = read_card(folder)["record"]["split"]
+    seed = report.parameters.get("random_state")
+    print(f"{folder}, dpcml {report.version}, seed {seed}, split {split['rule']} with seed {split['seed']}")
+
+
+def _cutoffs(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--at {text!r}: write whole numbers with commas between, such as 3,5,10") from None

@@ -1,0 +1,114 @@
+"""``dpcml train``: from data to a model directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpcml.cli.console import AsJson, bytes_bar, note
+from dpcml.cli.options import takes_reading
+from dpcml.cli.settings import parse_settings, read_config
+from dpcml.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpcml.models import Recommender
+
+
+@takes_reading
+def train(
+    data: Annotated[str | None, typer.Option(help="A data set's name, a file, or 'planted'.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="A preset or a model: dpcml (default), dpcml2, cml, ease...")
+    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file: data, model, seed, out, parameters.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the model; 0 by default.")] = None,
+    split_seed: Annotated[int | None, typer.Option(help="Seed of the split; 0 by default, whatever --seed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Train on everything, hold nothing out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was cut off.")] = False,
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="Epochs between checkpoints.")] = 10,
+    threads: Annotated[int | None, typer.Option(help="All cores by default; the result is the same.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    as_json: AsJson = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Train a model on 60 % of each user's positives, with 20 % for early stopping, and save it.
+
+    The other 20 % are for 'dpcml evaluate'. A command line option wins over the same key in the config file.
+    """
+    from dpcml.experiments.runs import Source, checkpoint_folder, train_and_save
+    from dpcml.storage import free_place
+
+    asked = {} if config is None else read_config(config)
+    given = {"data": data, "model": model, "seed": seed, "split_seed": split_seed, "out": out}
+    asked |= {name: value for name, value in given.items() if value is not None}
+    for name in ("data", "out"):
+        if name not in asked:
+            raise ParameterError(f"--{name} is missing: name it, or put {name} = ... into the --config file")
+    label, folder = asked.get("model", "dpcml"), Path(asked["out"])
+    parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
+    learner = _learner(label, parameters, asked.get("seed"), threads)
+    free_place(folder)
+    source = Source(asked["data"], reading)
+    with bytes_bar(source.data) as progress:
+        interactions = source.read(progress)
+    if not quiet:
+        note(f"{source.data}: {interactions!r}")
+        for line in interactions.preparation.lines():
+            note(f"- {line}")
+    if resume and not any(checkpoint_folder(folder).glob("checkpoint*")) and not quiet:
+        note(f"no checkpoint in {checkpoint_folder(folder)}: starting at the beginning")
+    try:
+        found = train_and_save(
+            learner, interactions, folder,
+            source=source, label=label, split_seed=asked.get("split_seed", 0), everything=everything,
+            resume=resume, checkpoint_every=checkpoint_every, progress=False if quiet else None,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        if any(checkpoint_folder(folder).glob("checkpoint*")):
+            note(f"the run so far is in {checkpoint_folder(folder)}: go on with the same command and --resume")
+        raise
+    if as_json:
+        print(json.dumps(found, allow_nan=False))  # one line, the last one
+    elif not quiet:
+        _show(found)
+
+
+def _learner(name: str, parameters: dict[str, Any], seed: int | None, threads: int | None) -> Recommender:
+    """Return the model to train; seed and threads are parameters of those models that know them."""
+    from dpcml.models import create
+
+    known = create(name).get_params()
+    for option, key, value in (("--seed", "random_state", seed), ("--threads", "n_threads", threads)):
+        if value is None or key not in known:
+            continue
+        if parameters.get(key, value) != value:
+            raise ParameterError(f"{option} {value} and {key}={parameters[key]!r} contradict each other: give one")
+        parameters = {**parameters, key: value}
+    return create(name, **parameters)
+
+
+def _show(found: dict[str, Any]) -> None:
+    print(
+        f"{found['model']} on {found['positives']:,} positives of {found['users']:,} users: {found['seconds']:.1f} s",
+        end="",
+    )
+    if found["epochs"]:
+        print(f", {found['epochs']} epochs, {found['positives_per_second']:,.0f} positives/s", end="")
+    if found["validation"] is not None:
+        print(
+            f"; best after epoch {found['best_epoch']}: {found['metric']} {found['validation']:.4f} (validation)",
+            end="",
+        )
+    print(f"\nsaved to {found['out']}, dpcml {found['version']}, seed {found['seed']}", end="")
+    if found["split"]:
+        split = found["split"]
+        print(f", split {split['hash']} ({split['rule']}, seed {split['seed']})")
+        print(f"next: dpcml evaluate {found['out']}")
+    else:
+        print(", trained on everything")

@@ -1,0 +1,103 @@
+"""A data set taken apart into arrays and texts, to be saved, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from dpcml.arrays import Array
+from dpcml.data.fitting import check_positions, csr_arrays, csr_of, fitting
+from dpcml.data.interactions import Interactions, Preparation
+from dpcml.data.items import Attributes, ItemTable
+from dpcml.errors import DataError
+
+
+def take_apart(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str | None]]]:
+    """Return the arrays and the texts that make up a data set; `put_together` takes them back.
+
+    Examples
+    --------
+    >>> likes = Interactions.from_csr(np.eye(2), user_ids=["ann", "bob"])
+    >>> numbers, texts = take_apart(likes)
+    >>> list(numbers), texts
+    (['seen.indptr', 'seen.indices', 'item_ids'], {'user_ids': ['ann', 'bob']})
+    >>> put_together(numbers, texts, facts(likes)).content_hash == likes.content_hash
+    True
+    """
+    items = train.items
+    numbers: dict[str, Array] = {"seen.indptr": train.indptr, "seen.indices": train.indices}
+    texts: dict[str, list[str | None]] = {}
+    if train.timestamps is not None:
+        numbers["seen.timestamps"] = train.timestamps
+    for name, ids in (("user_ids", train.user_ids), ("item_ids", items.ids)):
+        if ids.dtype.kind == "i":
+            numbers[name] = ids
+        else:
+            texts[name] = ids.tolist()
+    if items.titles is not None:
+        texts["titles"] = [None if title is None else str(title) for title in items.titles]
+    if items.attributes is not None:
+        matrix = items.attributes.matrix.astype(bool, copy=True)
+        matrix.eliminate_zeros()
+        numbers |= csr_arrays("attributes", matrix)
+        texts["attributes"] = [str(name) for name in items.attributes.names]
+    return numbers, texts
+
+
+def facts(train: Interactions) -> dict[str, Any]:
+    """Return what else is to be said of a data set, as plain data.
+
+    Examples
+    --------
+    >>> said = facts(Interactions.from_csr(np.eye(2)))
+    >>> said["users"], said["items"], said["positives"]
+    (2, 2, 2)
+    """
+    return {
+        "users": train.n_users,
+        "items": train.n_items,
+        "positives": train.n_positives,
+        "data_hash": train.content_hash,
+        "split_hash": train.split_hash,
+        "catalogue_size": train.catalogue_size,
+        "preparation": asdict(train.preparation),
+    }
+
+
+def put_together(numbers: Mapping[str, Array], texts: Mapping[str, Any], said: Mapping[str, Any]) -> Interactions:
+    """Return the data set that `take_apart` and `facts` gave, checked and without copies of its arrays."""
+    n_users, n_items = int(said["users"]), int(said["items"])
+    indptr = fitting(numbers, "seen.indptr", (n_users + 1,), "iu")
+    indices = fitting(numbers, "seen.indices", (int(said["positives"]),), "iu")
+    check_positions("seen items", indptr, indices, n_items, ascending=True)
+    user_ids, item_ids = (
+        _text(texts, name, count) if name in texts else fitting(numbers, name, (count,), "i")
+        for name, count in (("user_ids", n_users), ("item_ids", n_items))
+    )
+    attributes = None
+    if "attributes" in texts:
+        names = _text(texts, "attributes", len(texts["attributes"]))
+        attributes = Attributes(names, csr_of(numbers, "attributes", (n_items, len(names)), "b"))
+    times = numbers.get("seen.timestamps")
+    return Interactions(
+        indptr,
+        indices,
+        user_ids,
+        ItemTable(item_ids, _text(texts, "titles", n_items) if "titles" in texts else None, attributes),
+        None if times is None else fitting(numbers, "seen.timestamps", indices.shape, "fiu"),
+        said["catalogue_size"],
+        Preparation(**{**said["preparation"], "notes": tuple(said["preparation"]["notes"])}),
+        said["split_hash"],
+    )
+
+
+def _text(texts: Mapping[str, Any], name: str, count: int) -> Array:
+    values = texts[name]
+    if not isinstance(values, list) or len(values) != count:
+        raise DataError(f"{name} has not one text for each of {count:,}")
+    array = np.empty(count, dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,341 @@
+"""Model directories: complete, the same bits, whole or not at all, and clear words for everything else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from scipy import sparse
+
+import dpcml
+from dpcml import CML, DPCML, EASE, GFJA, Interactions, ItemKNN, Popularity
+from dpcml.data.items import Attributes, ItemTable
+from dpcml.errors import DataError, NotFittedError, ParameterError
+from dpcml.storage import CARD, DATA, FILES, MODEL, TEXTS, free_place, load, read_card, save
+
+QUICK = {"dim": 8, "epochs": 3, "n_candidates": 3}
+
+
+@pytest.fixture
+def folder(blocks, tmp_path):
+    """A saved model with text ids of users and number ids of items."""
+    return save(ItemKNN(k=5).fit(blocks), tmp_path / "model")
+
+
+def edit(folder: Path, **changes: object) -> None:
+    card = json.loads((folder / CARD).read_text())
+    (folder / CARD).write_text(json.dumps({**card, **changes}))
+
+
+def rewrite(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> None:
+    """Replace a file of arrays by another whole one, checksum included."""
+    save_file(arrays, folder / name)
+    content = (folder / name).read_bytes()
+    files = read_card(folder)["files"]
+    files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    edit(folder, files=files)
+
+
+def test_everything_survives(tmp_path):
+    titles = np.array(["Ä\n", "", "c", "ü"], dtype=object)
+    table = ItemTable(
+        np.array(["a", "\ud800", "c\0", "ü"], dtype=object), titles, Attributes.from_sets(["x", "", "xy", "y"])
+    )
+    train = Interactions.from_codes(
+        np.array([0, 0, 1, 2]), np.array([0, 3, 1, 2]), np.array([5, 2**40, -3]), table,
+        timestamps=np.array([1.5, 2, 3, 4]), catalogue_size=9,
+    )  # fmt: skip
+    train = train.split((0.5, 0.5), 1).train
+    save(EASE(l2=3.0).fit(train), tmp_path / "m", record={"why": "a test"})
+    model = load(tmp_path / "m")
+    again = model.train_
+    assert isinstance(model, EASE)
+    assert model.get_params() == {"l2": 3.0}
+    assert again.content_hash == train.content_hash
+    assert again.split_hash == train.split_hash
+    assert again.catalogue_size == 9
+    assert again.preparation == train.preparation
+    assert again.timestamps.tolist() == train.timestamps.tolist()
+    assert again.items.titles.tolist() == titles.tolist()
+    assert [again.items.attributes.of(k) for k in range(4)] == [["x"], [], ["x", "y"], ["y"]]
+    card = read_card(tmp_path / "m")
+    assert (card["model"], card["class"], card["version"]) == ("ease", "EASE", dpcml.__version__)
+    assert (card["data_hash"], card["split_hash"]) == (train.content_hash, train.split_hash)
+    assert card["record"] == {"why": "a test"}
+    assert set(card["files"]) == set(FILES)
+
+
+@pytest.mark.parametrize("kind", [DPCML, CML, GFJA])
+def test_vectors_and_history_come_back_without_a_copy(kind, blocks, tmp_path):
+    train, valid, _ = blocks.split((0.6, 0.2, 0.2), 0)
+    model = kind(**QUICK, validate_every=1, patience=2, diversity=(0.1, None)).fit(train, valid=valid)
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.get_params() == model.get_params()
+    assert again.history_ == model.history_
+    for name in ("user_vectors_", "item_vectors_"):
+        vectors = getattr(again, name)
+        assert vectors.tobytes() == getattr(model, name).tobytes()
+        assert not vectors.flags.owndata
+        assert not vectors.flags.writeable
+        assert vectors.flags.aligned
+    users = np.arange(train.n_users)
+    assert again.score(users).tobytes() == model.score(users).tobytes()
+    arrays = load_file(tmp_path / "m" / MODEL)
+    assert set(arrays) == {"user_vectors_", "item_vectors_"}
+
+
+def test_loading_reads_no_vectors(tmp_path):
+    """A model of 200 MB is loaded by a process that may use far less memory for it."""
+    n = 7000
+    model = EASE.__new__(EASE)
+    model.l2, model.train_ = 1.0, Interactions.from_csr(sparse.eye_array(n, format="csr"))
+    model.weights_ = np.zeros((n, n), dtype=np.float32)
+    save(model, tmp_path / "m")
+    code = """
+import sys
+from pathlib import Path
+from dpcml.storage import load
+def resident():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+before = resident()
+model = load(sys.argv[1])
+print(resident() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "m"], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 40 * 1024  # kB
+
+
+def test_the_old_model_is_replaced_and_stays_usable_where_it_is_loaded(blocks, folder):
+    old = load(folder)
+    expected = old.score([0, 1])
+    save(Popularity().fit(blocks), folder)
+    assert isinstance(load(folder), Popularity)
+    assert (old.score([0, 1]) == expected).all()
+    assert [file.name for file in folder.parent.iterdir()] == [folder.name]
+
+
+def test_files_can_be_read_by_whoever_may_read_the_card(folder):
+    assert len({(folder / name).stat().st_mode for name in (CARD, *FILES)}) == 1
+
+
+def test_an_empty_folder_and_new_parents_will_do(blocks, tmp_path):
+    (tmp_path / "empty").mkdir()
+    model = Popularity().fit(blocks)
+    for place in (tmp_path / "empty", tmp_path / "a" / "b[1]"):
+        assert (
+            load(save(model, place)).recommend("user-3", n=2)[0].tolist() == model.recommend("user-3", n=2)[0].tolist()
+        )
+
+
+@pytest.mark.parametrize("stage", ["rename", "rmtree", "file", "first"])
+def test_a_crash_at_any_moment_leaves_a_loadable_model(blocks, folder, stage):
+    """The process dies (no clean-up runs) at each step of replacing a model."""
+    code = f"""
+import os, shutil, sys
+from pathlib import Path
+import numpy as np
+from dpcml import Popularity, storage, files
+stage, folder = {stage!r}, Path({str(folder)!r})
+rename = Path.rename
+def die(*_, **__): os._exit(9)
+def second(self, to):
+    return die() if self.name.endswith(".new") else rename(self, to)
+if stage == "rename": Path.rename = second
+if stage == "first": Path.rename = die
+if stage == "rmtree": shutil.rmtree = die
+if stage == "file": storage._write_json = die
+storage.save(Popularity().fit(np.eye(5)), folder)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 9, done.stderr
+    expected = Popularity if stage == "rmtree" else ItemKNN
+    assert isinstance(load(folder), expected)
+    save(EASE().fit(blocks), folder)
+    assert isinstance(load(folder), EASE)
+    assert [file.name for file in folder.parent.iterdir()] == [folder.name], "what the crash left is cleared away"
+
+
+def test_a_full_disk_leaves_the_old_model(folder):
+    code = f"""
+import resource
+import numpy as np
+from dpcml import EASE
+from dpcml.errors import DataError
+from dpcml.storage import save
+model = EASE().fit(np.eye(300))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    save(model, {str(folder)!r})
+except DataError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (
+        done.stdout
+        == f"{folder}: cannot be written (File too large (os error 27)); make room or choose another place\n"
+    )
+    assert isinstance(load(folder), ItemKNN)
+    assert [file.name for file in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_folder_that_is_no_model_is_never_overwritten(blocks, folder, tmp_path, monkeypatch):
+    model = Popularity().fit(blocks)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    (folder / "notes.txt").write_text("mine")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / CARD).write_text('{"kind": "something else"}')
+    for place, word in (("thesis", "chapter.txt"), ("model", "notes.txt"), ("foreign", CARD)):
+        with pytest.raises(DataError, match=f"{place}: holds {word}"):
+            save(model, tmp_path / place)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    assert isinstance(load(folder), ItemKNN)
+    with pytest.raises(DataError, match=r"chapter\.txt: is a file"):
+        save(model, tmp_path / "thesis" / "chapter.txt")
+    with pytest.raises(DataError, match="cannot be written"):
+        save(model, tmp_path / "thesis" / "chapter.txt" / "m")
+    monkeypatch.chdir(tmp_path / "thesis")
+    for here in (".", ".."):
+        with pytest.raises(DataError, match="current folder"):
+            free_place(here)
+
+
+def test_what_cannot_be_saved(blocks, tmp_path):
+    with pytest.raises(NotFittedError):
+        save(Popularity(), tmp_path / "m")
+
+    class Mine(Popularity):
+        name = "mine"
+
+    with pytest.raises(ParameterError, match="Mine is not registered"):
+        save(Mine().fit(blocks), tmp_path / "m")
+    model = DPCML(**QUICK).fit(blocks).set_params(dim=9)
+    with pytest.raises(DataError, match=r"shape \(60, 5, 8\).*\(60, 5, 9\); fit it anew"):
+        save(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_model(tmp_path, folder):
+    with pytest.raises(DataError, match="no such folder"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"is no model, there is no model\.json"):
+        load(tmp_path)
+    with pytest.raises(DataError, match="is a file"):
+        load(folder / CARD)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no JSON"),
+        ("{", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("\udcff", "no JSON"),
+        ("[1, 2]", "not written by dpcml"),
+        ('{"name": "left-pad", "version": "1.0"}', "not written by dpcml"),
+        ('{"kind": "dpcml model", "format": "1"}', "not written by dpcml"),
+        ('{"kind": "dpcml model", "format": 2, "version": "9.1"}', "format 2, written by dpcml 9.1, is newer"),
+        ('{"kind": "dpcml model", "format": 1}', "damaged: data_hash"),
+    ],
+)
+def test_foreign_newer_and_broken_cards(folder, text, message):
+    (folder / CARD).write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(DataError, match=message):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "itemknm"}, "unknown model 'itemknm': did you mean 'itemknn'"),
+        ({"model": ["itemknn"]}, "model.json"),
+        ({"parameters": {"k": 0}}, "k=0: must be"),
+        ({"parameters": {"kk": 3}}, "no parameter 'kk'"),
+        ({"parameters": {"shrink": "much"}}, "shrink='much'"),
+        ({"parameters": 7}, "damaged"),
+        ({"users": 61}, "shape"),
+        ({"items": 41}, "shape"),
+        ({"items": 39}, "shape|position"),
+        ({"positives": 3}, "shape"),
+        ({"users": None}, "damaged"),
+        ({"preparation": {"rowz": 1}}, "damaged"),
+        ({"history": {"epochs": []}}, "damaged"),
+        ({"files": {}}, "damaged"),
+        ({"files": dict.fromkeys(FILES, 5)}, "damaged"),
+    ],
+)
+def test_cards_that_do_not_fit(folder, changes, message):
+    edit(folder, **changes)
+    with pytest.raises(DataError, match=message) as caught:
+        load(folder)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_files(folder, name):
+    content = (folder / name).read_bytes()
+    for damaged, message in (
+        (content[:-1], "bytes instead of"),
+        (b"", "bytes instead of"),
+        (content[:-1] + bytes([content[-1] ^ 1]), "checksum"),
+        (bytes([content[0] ^ 1]) + content[1:], "checksum"),
+    ):
+        (folder / name).write_bytes(damaged)
+        with pytest.raises(DataError, match=rf"{name} is damaged: .*{message}"):
+            load(folder)
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=f"{name} is missing"):
+        load(folder)
+
+
+def test_unchecked_files_still_cannot_break_anything(folder):
+    broken = bytearray((folder / MODEL).read_bytes())
+    broken[0] ^= 64
+    (folder / MODEL).write_bytes(broken)
+    with pytest.raises(DataError, match="no safetensors"):
+        load(folder, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (MODEL, lambda arrays: {}, "'similarity_.indptr' is missing"),
+        (MODEL, lambda arrays: {**arrays, "similarity_.data": arrays["similarity_.data"][1:]}, "shape"),
+        (MODEL, lambda arrays: {**arrays, "similarity_.data": arrays["similarity_.data"].astype(int)}, "wrong type"),
+        (MODEL, lambda arrays: {**arrays, "similarity_.indices": arrays["similarity_.indices"] + 1}, "position 40"),
+        (MODEL, lambda arrays: {**arrays, "similarity_.indptr": arrays["similarity_.indptr"][::-1].copy()}, "rows"),
+        (DATA, lambda arrays: {**arrays, "seen.indices": arrays["seen.indices"] - 1}, "position -1"),
+        (DATA, lambda arrays: {**arrays, "seen.indices": arrays["seen.indices"] // 2}, "ascend"),
+        (DATA, lambda arrays: {**arrays, "item_ids": arrays["item_ids"] * 0}, "stands twice"),
+        (DATA, lambda arrays: {**arrays, "item_ids": arrays["item_ids"][:-1]}, "shape"),
+    ],
+)
+def test_arrays_that_do_not_fit(folder, name, change, message):
+    rewrite(folder, name, change(load_file(folder / name)))
+    with pytest.raises(DataError, match=message):
+        load(folder)
+
+
+def test_texts_that_do_not_fit(folder):
+    texts = json.loads((folder / TEXTS).read_text())
+    for wrong in ({**texts, "user_ids": texts["user_ids"][1:]}, {**texts, "user_ids": 5}, [], {}):
+        (folder / TEXTS).write_text(json.dumps(wrong))
+        files = read_card(folder)["files"]
+        files[TEXTS]["bytes"] = (folder / TEXTS).stat().st_size
+        edit(folder, files=files)
+        with pytest.raises(DataError):
+            load(folder, check=False)
+
+
+def test_no_pickle_and_nothing_else(folder):
+    assert sorted(file.name for file in folder.iterdir()) == sorted((CARD, *FILES))
+    assert dpcml.load is load
+    assert dpcml.save is save
