@@ -1,0 +1,85 @@
+"""The training step that benchmarks measure, stated once for every implementation of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcml.arrays import FloatArray
+from dpcml.data.interactions import Interactions
+from dpcml.errors import DataError
+from dpcml.training.engine import Engine, Plan
+from dpcml.training.samplers import SAMPLERS
+from dpcml.training.start import STARTS
+
+
+@dataclass(frozen=True)
+class Setting:
+    """DPCML2 as the paper ran it on Steam-200k: hard negatives, Adam, users on the sphere, a random start.
+
+    Examples
+    --------
+    >>> Setting(n_vectors=2, dim=8).mining_flops(n_positives=1)
+    352
+    """
+
+    n_vectors: int = 5  # C
+    dim: int = 100  # d
+    n_candidates: int = 10  # S
+    batch_size: int = 256
+    margin: float = 1.0
+    diversity: tuple[float, float] = (0.05, 0.25)  # delta_1, delta_2
+    diversity_weight: float = 10.0  # eta
+    rate: float = 3e-3
+    seed: int = 0
+
+    def mining_flops(self, n_positives: int) -> int:
+        """Return the products and sums of mining: a positive and its candidates against all of a user's vectors."""
+        return 2 * n_positives * (1 + self.n_candidates) * self.n_vectors * self.dim
+
+    def start(self, train: Interactions) -> tuple[FloatArray, FloatArray]:
+        """Return where vectors start: users (users, C, d) on the sphere, items (items, d) in the ball."""
+        check(train)
+        users, items = STARTS["random"](train, self.n_vectors, self.dim, np.random.default_rng(self.seed))
+        users /= np.linalg.norm(users, axis=2, keepdims=True)
+        items /= np.maximum(np.linalg.norm(items, axis=1, keepdims=True), 1)
+        return users, items
+
+    def engine(self, train: Interactions, n_threads: int) -> Engine:
+        """Return our engine for this step, compiled."""
+        plan = Plan(
+            sampler=SAMPLERS["hard"],
+            n_candidates=self.n_candidates,
+            margin=self.margin,
+            diversity=self.diversity,
+            diversity_weight=self.diversity_weight,
+            diversity_per_pair=False,
+            users_on_sphere=True,
+            items_on_sphere=False,
+            optimiser="adam",
+            batch_size=self.batch_size,
+            seed=self.seed,
+            n_threads=n_threads,
+        )
+        engine = Engine(train, *self.start(train), plan)
+        engine.compile()
+        return engine
+
+
+def check(train: Interactions) -> None:
+    """Reject data on which no negative can be drawn for somebody.
+
+    Examples
+    --------
+    >>> check(Interactions.from_csr(np.ones((1, 2))))
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: user 0 likes all 2 items: no negative can be drawn; drop the user
+    """
+    if not train.n_positives:
+        raise DataError(f"{train!r}: training needs at least one positive")
+    full = np.flatnonzero(train.per_user == train.n_items)
+    if len(full):
+        user = train.user_ids[full[0]]
+        raise DataError(f"user {user} likes all {train.n_items} items: no negative can be drawn; drop the user")

@@ -1,0 +1,187 @@
+"""Training against PyTorch, against the machine's peak, on one thread and on all of them: one interleaved run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dpcml.benchmarks.first_batch import first_batch_seconds
+from dpcml.benchmarks.memory import bench_memory
+from dpcml.benchmarks.peak import SIZE, peak_gflops
+from dpcml.benchmarks.setting import Setting
+from dpcml.benchmarks.timing import all_seconds
+from dpcml.benchmarks.torch_best import BestTraining
+from dpcml.benchmarks.torch_released import ReleasedTraining
+from dpcml.data.interactions import Interactions
+from dpcml.errors import MissingExtraError
+from dpcml.extras import require
+from dpcml.threads import thread_count
+
+RELEASED_BATCHES = 10  # timed per repetition; an epoch is extrapolated from them
+WARM_UP = 2  # epochs before timing, so that the turmoil of a random start is over
+
+Jobs = dict[str, Callable[[], object]]
+
+
+def bench_training(
+    data: Interactions,
+    *,
+    n_vectors: int = 5,
+    dim: int = 100,
+    n_candidates: int = 10,
+    batch_size: int = 256,
+    repeats: int = 5,
+    threads: int | None = None,
+    released_batches: int = RELEASED_BATCHES,
+    peak_size: int = SIZE,
+    cold: bool = True,
+) -> dict[str, Any]:
+    """Time an epoch of DPCML2 on the training part of a 60/20/20 split, beside PyTorch and a matrix product.
+
+    Parameters
+    ----------
+    data
+        All positives; they are split here.
+    n_vectors, dim, n_candidates, batch_size
+        C, d, S and the positives per step.
+    repeats
+        Rounds; in each, every job runs once. The best of each job counts.
+    threads
+        Of our engine, of PyTorch and of the matrix product; all cores by default.
+    released_batches
+        Batches of the released-like PyTorch that are timed in a round; its epoch is extrapolated.
+    peak_size
+        Rows of the matrices whose product is the machine's peak.
+    cold
+        Time the first call with an empty kernel cache.
+
+    Returns
+    -------
+    dict
+        Figures by name; docs/benchmarks.md says what each means. Those of PyTorch are None where it is not installed.
+    """
+    threads = thread_count(threads)
+    setting = Setting(n_vectors, dim, n_candidates, batch_size)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    train = data.split((0.6, 0.2, 0.2), setting.seed)[0]
+    peaks: list[float] = []
+    jobs = _our_jobs(train, setting, threads)
+    jobs["peak"] = lambda: peaks.append(peak_gflops(threads, size=peak_size))
+    torch_jobs, note = _torch_jobs(train, setting, threads, released_batches)
+    seconds = all_seconds(jobs | torch_jobs, repeats)
+    ours, single = min(seconds["ours"]), min(seconds["ours, 1 thread"])
+    share = min(released_batches * batch_size / train.n_positives, 1.0)
+    released, released_threads = _quickest(seconds, "released")
+    best, best_threads = _quickest(seconds, "best")
+    lean, _ = _quickest(seconds, "released, half the pairs")
+    gflops = setting.mining_flops(train.n_positives) / ours / 1e9
+    return {
+        "benchmark": "training",
+        "users": train.n_users,
+        "items": train.n_items,
+        "positives": train.n_positives,
+        "vectors": n_vectors,
+        "dim": dim,
+        "candidates": n_candidates,
+        "batch_size": batch_size,
+        "threads": threads,
+        "repeats": repeats,
+        "seconds_per_epoch": ours,
+        "positives_per_second": train.n_positives / ours,
+        "torch_seconds_per_epoch": _scaled(released, 1 / share),
+        "ratio_to_torch": _scaled(released, 1 / share / ours),
+        "ratio_to_torch_with_half_the_pairs": _scaled(lean, 1 / share / ours),
+        "torch_batches_timed": released_batches if torch_jobs else None,
+        "torch_threads": released_threads,
+        "best_torch_seconds_per_epoch": best,
+        "ratio_to_best_torch": _scaled(best, 1 / ours),
+        "best_torch_threads": best_threads,
+        "gflops": gflops,
+        "peak_gflops": max(peaks),
+        "share_of_peak": gflops / max(peaks),
+        "thread_speedup": single / ours,
+        **first_batch_seconds(setting, cold=cold),
+        "memory": bench_memory(train, setting, threads),
+        "spread": {name: spread(times) for name, times in seconds.items() if name != "peak"},
+        "load_before": load,
+        "note": note,
+    }
+
+
+def spread(times: list[float]) -> dict[str, float]:
+    """Return the best, the median and the worst of some times: how noisy a run was.
+
+    Examples
+    --------
+    >>> spread([3.0, 1.0, 2.0])
+    {'best': 1.0, 'median': 2.0, 'worst': 3.0}
+    """
+    return {"best": min(times), "median": statistics.median(times), "worst": max(times)}
+
+
+def _our_jobs(train: Interactions, setting: Setting, threads: int) -> Jobs:
+    jobs: Jobs = {}
+    for name, count in (("ours", threads), ("ours, 1 thread", 1)):
+        engine, numbers = setting.engine(train, count), itertools.count()
+        jobs[name] = lambda engine=engine, numbers=numbers: engine.epoch(next(numbers), setting.rate)  # type: ignore[misc]
+        for _ in range(WARM_UP):
+            jobs[name]()
+    return jobs
+
+
+def _torch_jobs(train: Interactions, setting: Setting, threads: int, released_batches: int) -> tuple[Jobs, str | None]:
+    """Return jobs on one thread and on all (small operations are often quicker on one), or why there are none."""
+    try:
+        require("torch", "neural")
+    except MissingExtraError as error:
+        return {}, f"no figures of PyTorch: {error}"
+    jobs: Jobs = {}
+    released, lean = (ReleasedTraining(train, setting, ordered_pairs=ordered) for ordered in (True, False))
+    best = BestTraining(train, setting)
+    for count in sorted({1, threads}):
+        jobs[f"released, {count}"] = _on(count, lambda: released.run(released_batches))
+        jobs[f"released, half the pairs, {count}"] = _on(count, lambda: lean.run(released_batches))
+        jobs[f"best, {count}"] = _on(count, best.epoch)
+    for training in (released, lean):
+        _on(1, lambda training=training: training.run(1))()  # type: ignore[misc]
+    for _ in range(WARM_UP):
+        _on(1, best.epoch)()
+    return jobs, None
+
+
+def _on(threads: int, job: Callable[[], object]) -> Callable[[], object]:
+    def run() -> None:
+        with torch_threads(threads):
+            job()
+
+    return run
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Let PyTorch use so many threads, and as many as before afterwards."""
+    torch = require("torch", "neural")
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _quickest(seconds: dict[str, list[float]], job: str) -> tuple[float | None, int | None]:
+    """Return the best time of a PyTorch job, and the number of threads that gave it."""
+    names = [name for name in seconds if name.rpartition(", ")[0] == job]
+    found = {int(name.rpartition(", ")[2]): min(seconds[name]) for name in names}
+    if not found:
+        return None, None
+    threads = min(found, key=lambda count: found[count])
+    return found[threads], threads
+
+
+def _scaled(seconds: float | None, factor: float) -> float | None:
+    return None if seconds is None else seconds * factor
