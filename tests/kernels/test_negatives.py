@@ -4,7 +4,7 @@ from numba import njit
 from scipy import sparse, stats
 
 from dpcml import Interactions
-from dpcml.kernels.negatives import draw_negatives, is_positive, nth_negative
+from dpcml.kernels.negatives import _perhaps, draw_negatives, is_positive, nth_negative
 from dpcml.kernels.random import epoch_key
 from dpcml.training.samplers import SAMPLERS, positives
 
@@ -13,12 +13,13 @@ N_CANDIDATES = 6
 
 @njit
 def ask(data, user, item):
-    return is_positive(data.items, data.indptr, data.filters, data.filter_start, data.filter_size, user, item)
+    filtered = _perhaps(data.filters, data.filter_start[user], data.filter_size[user], item)
+    return filtered and is_positive(data.items, data.indptr[user], data.indptr[user + 1], item)
 
 
 @njit
-def draw(data, candidates, key, order, first, start, stop, n, chosen):
-    draw_negatives(data, candidates, key, order, first, start, stop, n, chosen)
+def draw(data, candidates, key, order, first, own, n, chosen):
+    draw_negatives(data, candidates, key, order, first, own, len(own), n, chosen)
 
 
 def drawn(world, negatives="uniform", number=0, user=None, repeats=1):
@@ -26,7 +27,7 @@ def drawn(world, negatives="uniform", number=0, user=None, repeats=1):
     data, candidates = positives(world), SAMPLERS[negatives].candidates(world)
     order = np.arange(world.n_positives) if user is None else np.full(repeats, data.indptr[user])
     chosen = np.full((len(order), N_CANDIDATES + 2), -1, np.int32)
-    draw(data, candidates, epoch_key(0, number), order, 0, 0, len(order), N_CANDIDATES, chosen)
+    draw(data, candidates, epoch_key(0, number), order, 0, np.arange(len(order)), N_CANDIDATES, chosen)
     assert (chosen[:, [0, -1]] == data.items[order][:, None]).all(), "the positive fills the places around"
     return chosen[:, 1:-1]
 
@@ -102,11 +103,11 @@ def test_same_key_same_bits_whatever_the_ranges(world):
     data, candidates, key = positives(world), SAMPLERS["popularity"].candidates(world), epoch_key(3, 1)
     order = np.random.default_rng(0).permutation(world.n_positives)
     whole, parts = (np.zeros((50, 1 + N_CANDIDATES), np.int32) for _ in range(2))
-    draw(data, candidates, key, order, 20, 0, 50, N_CANDIDATES, whole)
+    draw(data, candidates, key, order, 20, np.arange(50), N_CANDIDATES, whole)
     for start, stop in ((31, 50), (0, 13), (13, 31)):
-        draw(data, candidates, key, order, 20, start, stop, N_CANDIDATES, parts)
+        draw(data, candidates, key, order, 20, np.arange(start, stop), N_CANDIDATES, parts)
     assert (whole == parts).all()
-    draw(data, candidates, epoch_key(3, 2), order, 20, 0, 50, N_CANDIDATES, parts)
+    draw(data, candidates, epoch_key(3, 2), order, 20, np.arange(50), N_CANDIDATES, parts)
     assert (whole != parts).any()
 
 

@@ -42,24 +42,20 @@ def _pull(gradients, slot, mine, row, theirs, other, weight, width):
 
 
 @njit(cache=True, inline="always")
-def user_gradients(users, items, objective, scratch, size, batch, thread, n_threads, constants):
+def user_gradients(users, items, objective, scratch, n_own, batch, thread, constants):
     """Sum the gradients of this thread's users; returns how many of their vectors are touched."""
     n_vectors, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
     pairs, vectors, item_vectors = scratch.pairs, users.vectors, items.vectors
-    active, negative, negative_winner, winner = (
-        scratch.active,
-        scratch.negative,
-        scratch.negative_winner,
-        scratch.winner,
-    )
+    active, winner = scratch.active, scratch.winner
+    negative, negative_winner = scratch.negative, scratch.negative_winner
     seen_in, squares, lanes = scratch.seen_in, users.squares, users.lanes
     two = np.float32(2)
     count = 0
-    for b in range(size):
+    own = scratch.own[thread]
+    for place in range(n_own):
+        b = own[place]
         user = np.int64(pairs[b, 0])
-        if not is_mine(user, thread, n_threads):
-            continue
         if n_vectors > 1 and objective.weight > 0 and seen_in[user] != batch:
             seen_in[user] = batch
             if objective.per_pair:
@@ -88,12 +84,8 @@ def item_gradients(users, items, scratch, size, thread, n_threads, constants):
     n_vectors, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 1], scratch.touched[thread, 1], scratch.item_slot
     pairs, vectors, user_vectors = scratch.pairs, items.vectors, users.vectors
-    active, negative, negative_winner, winner = (
-        scratch.active,
-        scratch.negative,
-        scratch.negative_winner,
-        scratch.winner,
-    )
+    active, winner = scratch.active, scratch.winner
+    negative, negative_winner = scratch.negative, scratch.negative_winner
     two = np.float32(2)
     count = 0
     for b in range(size):

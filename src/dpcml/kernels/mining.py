@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dpcml.kernels.gradients import is_mine
 from dpcml.kernels.negatives import draw_negatives
 from dpcml.kernels.random import bits_of, unit
 from dpcml.kernels.simd import nearest_distances
@@ -18,20 +19,25 @@ _SIMILAR_DRAW = 1 << 19  # number of the draw that picks among similar candidate
 
 
 @njit(cache=True, inline="always")
-def mine(users, items, data, candidates, objective, scratch, order, key, first, start, stop, thread, constants):
-    """Mine positives ``start`` to ``stop`` of the batch that begins at ``first`` of the epoch's order."""
+def mine(users, items, data, candidates, objective, scratch, order, key, first, size, thread, n_threads, constants):
+    """Mine this thread's positives, those of its users, of the batch that begins at ``first`` of the epoch's order.
+
+    Returns how many they are.
+    """
     n_vectors, width, choice, at_once, n_candidates = constants
     chosen, near = scratch.chosen, scratch.near[thread]
-    draw_negatives(data, candidates, key, order, first, start, stop, n_candidates, chosen)
+    own = scratch.own[thread]
+    count = _claim(data, order, first, size, scratch, own, thread, n_threads)
+    draw_negatives(data, candidates, key, order, first, own, count, n_candidates, chosen)
     user_of, item_of = data.users, data.items
     vectors, squares, user_vectors, user_squares = items.vectors, items.squares, users.vectors, users.squares
     winner, hinge, active = scratch.winner, scratch.hinge, scratch.active
-    negative, negative_winner, pairs = scratch.negative, scratch.negative_winner, scratch.pairs
+    negative, negative_winner, weights = scratch.negative, scratch.negative_winner, scratch.weights[thread]
     margin = objective.margin
-    for b in range(start, stop):
+    for k in range(count):
+        b = own[k]
         positive = order[first + b]
         user, item = np.int64(user_of[positive]), np.int64(item_of[positive])
-        pairs[b, 0], pairs[b, 1] = user, item
         for s in range(0, chosen.shape[1], at_once):
             nearest_distances(user_vectors, user, user_squares, vectors, chosen, b, s, near, n_vectors, width, at_once)
         distance = near[0, 0] + squares[item] + margin
@@ -43,7 +49,7 @@ def mine(users, items, data, candidates, objective, scratch, order, key, first, 
             to_place = from_place + 1
         else:
             chance = unit(bits_of(key, first + b, _SIMILAR_DRAW))
-            from_place = _similar(vectors, squares, chosen, b, n_candidates, width, objective.dim, chance)
+            from_place = _similar(vectors, squares, chosen, b, n_candidates, width, objective.dim, chance, weights)
             to_place = from_place + 1
         total = np.float32(0)
         for place in range(from_place, to_place):
@@ -55,6 +61,25 @@ def mine(users, items, data, candidates, objective, scratch, order, key, first, 
             if not value <= 0:  # NaN shows in the loss
                 total += value
         hinge[b] = total
+    return count
+
+
+@njit(cache=True, inline="always")
+def _claim(data, order, first, size, scratch, own, thread, n_threads):
+    """Note which positives of the batch belong to users of this thread; returns how many.
+
+    The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
+    """
+    user_of, item_of, pairs = data.users, data.items, scratch.pairs
+    count = 0
+    for b in range(size):
+        positive = order[first + b]
+        user = user_of[positive]
+        if is_mine(user, thread, n_threads):
+            pairs[b, 0], pairs[b, 1] = user, item_of[positive]
+            own[count] = b
+            count += 1
+    return count
 
 
 @njit(cache=True, inline="always")
@@ -78,7 +103,7 @@ def _closest(squares, chosen, b, near, n_candidates):
 
 
 @njit(cache=True)
-def _similar(vectors, squares, chosen, b, n_candidates, width, dim, chance):
+def _similar(vectors, squares, chosen, b, n_candidates, width, dim, chance, weights):
     """Pick a candidate by the inverse density of its cosine with the positive; any, where none is above 0.
 
     On the sphere in d dimensions a cosine s has density proportional to (1 - s^2)^((d - 3) / 2).
@@ -86,26 +111,25 @@ def _similar(vectors, squares, chosen, b, n_candidates, width, dim, chance):
     power = np.float64(dim - 3) / 2
     own = squares[chosen[b, 0]]
     largest = -np.inf
-    logs = np.empty(n_candidates)
     for s in range(n_candidates):
         cross = np.float32(0)
         for k in range(width):
             cross += vectors[chosen[b, 0], k] * vectors[chosen[b, 1 + s], k]
         cosine = cross / np.sqrt(max(own * squares[chosen[b, 1 + s]], np.float32(1e-12)))
-        logs[s] = -power * np.log(max(1 - cosine * cosine, 1e-6)) if cosine > 0 else -np.inf
-        largest = max(largest, logs[s])
+        weights[s] = -power * np.log(max(1 - cosine * cosine, 1e-6)) if cosine > 0 else -np.inf
+        largest = max(largest, weights[s])
     if largest == -np.inf:
         return 1 + min(np.int64(chance * n_candidates), n_candidates - 1)
     total = 0.0
     for s in range(n_candidates):
-        logs[s] = np.exp(logs[s] - largest)
-        total += logs[s]
+        weights[s] = np.exp(weights[s] - largest)
+        total += weights[s]
     left = chance * total
     last = 1
     for s in range(n_candidates):
-        if logs[s] > 0:
+        if weights[s] > 0:
             last = 1 + s
-            left -= logs[s]
+            left -= weights[s]
             if left < 0:
                 break
     return last

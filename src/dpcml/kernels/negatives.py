@@ -25,21 +25,23 @@ def _bit(item, size):
 
 
 @njit(cache=True, inline="always")
-def is_positive(items, indptr, filters, filter_start, filter_size, user, item):
-    """Say whether the user likes the item: one bit for most that are not liked, a search for the rest."""
-    bit = _bit(item, filter_size[user])
-    found = (filters[filter_start[user] + (bit >> 6)] >> np.uint64(bit & 63)) & np.uint64(1) != 0
-    if found:
-        low, high = indptr[user], indptr[user + 1]
-        end = high
-        while low < high:
-            middle = (low + high) >> 1
-            if items[middle] < item:
-                low = middle + 1
-            else:
-                high = middle
-        found = low < end and items[low] == item
-    return found
+def _perhaps(filters, start, size, item):
+    """Say whether the bit of an item is set; where it is not, the user does not like the item."""
+    bit = _bit(item, size)
+    return (filters[start + (bit >> 6)] >> np.uint64(bit & 63)) & np.uint64(1) != 0
+
+
+@njit(cache=True)
+def is_positive(items, low, high, item):
+    """Say whether an item is among ``items[low:high]``, which ascend."""
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if items[middle] < item:
+            low = middle + 1
+        else:
+            high = middle
+    return low < end and items[low] == item
 
 
 @njit(cache=True)
@@ -64,30 +66,41 @@ def _candidate(threshold, alias, n_items, bits):
     return item
 
 
-@njit(cache=True, inline="always")
-def draw_negatives(data, candidates, key, order, first, start, stop, n, chosen):
-    """Write ``n`` items that the user does not like to ``chosen[b, 1:]``, for some positives b of a batch.
+@njit(cache=True)
+def _settle(items, low, high, threshold, alias, n_items, item, bits):
+    """Return the item if it is no positive, else another one.
 
     Positives are rejected; a user who likes nearly everything gets, after `TRIES` rejections, one of the remaining
-    items with equal chances. Column 0 and those beyond the candidates hold the positive itself.
+    items with equal chances.
+    """
+    for _ in range(TRIES):
+        if not is_positive(items, low, high, item):
+            return item
+        bits = mix(bits + GOLDEN)
+        item = _candidate(threshold, alias, n_items, bits)
+    return nth_negative(items, low, high, below(mix(bits + GOLDEN), n_items - (high - low)))
+
+
+@njit(cache=True, inline="always")
+def draw_negatives(data, candidates, key, order, first, own, count, n, chosen):
+    """Write ``n`` items that the user does not like to ``chosen[b, 1:]``, for the positives b in ``own[:count]``.
+
+    Column 0 and those beyond the candidates hold the positive itself.
     """
     users, items, indptr = data.users, data.items, data.indptr
     filters, filter_start, filter_size = data.filters, data.filter_start, data.filter_size
     threshold, alias, n_items = candidates.threshold, candidates.alias, candidates.n_items
-    for b in range(start, stop):
-        user = users[order[first + b]]
-        for s in range(chosen.shape[1]):
-            chosen[b, s] = items[order[first + b]]
+    for k in range(count):
+        b = own[k]
+        positive = order[first + b]
+        user = users[positive]
+        words, size = filter_start[user], filter_size[user]
+        chosen[b, 0] = items[positive]
         for s in range(n):
             bits = bits_of(key, first + b, s)
-            tries = 0
             item = _candidate(threshold, alias, n_items, bits)
-            while is_positive(items, indptr, filters, filter_start, filter_size, user, item):
-                bits = mix(bits + GOLDEN)
-                tries += 1
-                if tries < TRIES:
-                    item = _candidate(threshold, alias, n_items, bits)
-                else:
-                    low, high = indptr[user], indptr[user + 1]
-                    item = nth_negative(items, low, high, below(bits, n_items - (high - low)))
+            if _perhaps(filters, words, size, item):
+                item = _settle(items, indptr[user], indptr[user + 1], threshold, alias, n_items, item, bits)
             chosen[b, 1 + s] = item
+        for s in range(1 + n, chosen.shape[1]):
+            chosen[b, s] = items[positive]

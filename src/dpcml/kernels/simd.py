@@ -46,7 +46,8 @@ def nearest_distances(typing, users, user, squares, items, chosen, b, first, out
     if not all(isinstance(size, types.IntegerLiteral) for size in sizes):
         raise RequireLiteralValue("n_vectors, width and at_once must be constants")
     count, row, together = (size.literal_value for size in sizes)
-    signature = types.void(users, user, squares, items, chosen, b, first, out, n_vectors, width, at_once)
+    index = types.int64
+    signature = types.void(users, index, squares, items, chosen, index, index, out, n_vectors, width, at_once)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         def data(k: int) -> Any:

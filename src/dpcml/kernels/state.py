@@ -65,6 +65,7 @@ class Scratch(NamedTuple):
     """What threads write down between barriers."""
 
     pairs: IntArray  # (batch, 2) int32 user and item of each positive
+    own: IntArray  # (threads, batch) int32 the positives of each thread's users
     winner: IntArray  # (batch,) int32 the positive's nearest vector
     negative: IntArray  # (batch, kept) int32
     negative_winner: IntArray  # (batch, kept) int32
@@ -72,6 +73,7 @@ class Scratch(NamedTuple):
     hinge: FloatArray  # (batch,) float32
     chosen: IntArray  # (batch, 1 + candidates) int32: the positive, then its candidates
     near: FloatArray  # (threads, candidates, 1 + lanes) float32
+    weights: FloatArray  # (threads, candidates) float64 chances of similar candidates
     gradients: FloatArray  # (threads, 2, slots, width) float32: of user rows, of item rows
     touched: IntArray  # (threads, 2, slots) int32: the row of each slot
     user_slot: IntArray  # (user rows,) int32, -1 where a row has no slot

@@ -6,16 +6,18 @@ so that on a crowded machine the one who is late gets the processor.
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from dpcml.arrays import IntArray
 
-SPINS = 4000
+SPINS = 20_000  # a fraction of a millisecond
 _ARRIVED, _ROUND = 0, 8  # places in the state, a cache line apart
 GIVEN_UP = 9  # set where the team is not whole: nobody waits any more
 
@@ -60,7 +62,9 @@ def _pause(typing):
     """Tell the processor that this is a waiting loop."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.fence("seq_cst")
+        if platform.machine() in ("x86_64", "AMD64"):
+            name, kind = "llvm.x86.sse2.pause", ir.FunctionType(ir.VoidType(), [])
+            builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), [])
         return context.get_dummy_value()
 
     return types.void(), codegen

@@ -192,6 +192,7 @@ def _scratch(users: Table, items: Table, n_positives: int, plan: Plan) -> Scratc
     slots = size * max(users.per_owner, 1 + kept)
     return Scratch(
         pairs=np.zeros((size, 2), np.int32),
+        own=np.zeros((threads, size), np.int32),
         winner=np.zeros(size, np.int32),
         negative=np.zeros((size, kept), np.int32),
         negative_winner=np.zeros((size, kept), np.int32),
@@ -199,6 +200,7 @@ def _scratch(users: Table, items: Table, n_positives: int, plan: Plan) -> Scratc
         hinge=np.zeros(size, np.float32),
         chosen=np.zeros((size, places), np.int32),
         near=np.zeros((threads, places, 1 + users.lanes), np.float32),
+        weights=np.zeros((threads, plan.n_candidates), np.float64),
         gradients=np.empty((threads, 2, slots, users.vectors.shape[1]), np.float32),
         touched=np.zeros((threads, 2, slots), np.int32),
         user_slot=np.full(len(users.vectors), -1, np.int32),
