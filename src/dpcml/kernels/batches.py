@@ -18,6 +18,8 @@ from dpcml.kernels.team import wait
 
 # Sums may be reordered into lanes, the same way on every thread; NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
+# References are not counted (_nrt): arrays live as long as the call, and counting took a third of the time.
+OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "fastmath": FAST, "error_model": "numpy", "_nrt": False}
 
 
 @cache
@@ -30,8 +32,7 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
     at_once = items_at_once(n_vectors)
     edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
 
-    # Without counting references: arrays live as long as the call, and counting took a third of the time.
-    @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy", _nrt=False)
+    @njit(**OPTIONS)
     def run(
         users, items, data, candidates, objective, steps, scratch, order, key, batch_size, n_candidates, begin, end,
         done, thread, n_threads,
