@@ -218,7 +218,7 @@ def test_what_cannot_be_saved(blocks, tmp_path):
     with pytest.raises(ParameterError, match="Mine is not registered"):
         save(Mine().fit(blocks), tmp_path / "m")
     model = DPCML(**QUICK).fit(blocks).set_params(dim=9)
-    with pytest.raises(DataError, match=r"shape \(60, 5, 8\).*\(60, 5, 9\); fit it anew"):
+    with pytest.raises(DataError, match=r"shape \(60, 4, 8\).*\(60, 4, 9\); fit it anew"):
         save(model, tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
 

@@ -14,6 +14,7 @@ SMALL = {
     "epochs": 25,
     "learning_rate": 0.01,
     "patience": None,
+    "schedule": "constant",
 }
 ONE = {name: value for name, value in SMALL.items() if name != "n_vectors"}
 

@@ -66,7 +66,8 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
             )  # fmt: skip
             wait(scratch.barrier, n_threads)
 
-    return run
+    kernel: Callable[..., Any] = run
+    return kernel
 
 
 def _edition() -> int:
