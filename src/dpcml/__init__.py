@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dpcml.evaluation.report import Report as Report
     from dpcml.models.dpcml import CML as CML
     from dpcml.models.dpcml import DPCML as DPCML
-    from dpcml.models.dpcml import GFJA as GFJA
     from dpcml.models.ease import EASE as EASE
+    from dpcml.models.gfja import GFJA as GFJA
     from dpcml.models.item_knn import ItemKNN as ItemKNN
     from dpcml.models.popularity import Popularity as Popularity
     from dpcml.storage import load as load
@@ -26,7 +26,7 @@ _HOMES = {
     "CML": "dpcml.models.dpcml",
     "DPCML": "dpcml.models.dpcml",
     "EASE": "dpcml.models.ease",
-    "GFJA": "dpcml.models.dpcml",
+    "GFJA": "dpcml.models.gfja",
     "Interactions": "dpcml.data.interactions",
     "ItemKNN": "dpcml.models.item_knn",
     "Popularity": "dpcml.models.popularity",

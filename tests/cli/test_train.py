@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from dpcml import DPCML, EASE, load
 from dpcml.cli import app
 from dpcml.data.planted import planted
-from dpcml.models.dpcml import PRESETS
+from dpcml.models.presets import PRESETS
 from dpcml.storage import CARD, MODEL, read_card
 
 QUICK = ["--set", "dim=8", "--set", "epochs=4", "--set", "n_candidates=3", "--set", "n_vectors=2"]

@@ -2,7 +2,7 @@ import pytest
 
 from dpcml.errors import ParameterError
 from dpcml.models import MODELS, create
-from dpcml.models.dpcml import PRESETS
+from dpcml.models.presets import PRESETS
 
 
 @pytest.mark.parametrize("name", [*PRESETS])

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from dpcml import CML, DPCML, GFJA, Interactions, evaluate
 from dpcml.errors import DataError, ParameterError
-from dpcml.models.dpcml import PRESETS
+from dpcml.models.presets import PRESETS
 
 SMALL = {
     "n_vectors": 3,

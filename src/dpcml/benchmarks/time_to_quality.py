@@ -14,7 +14,8 @@ from dpcml.benchmarks.process import received, reply, run_child
 from dpcml.data.catalog import load_or_read
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import validation
-from dpcml.models.dpcml import DPCML, PRESETS
+from dpcml.models.dpcml import DPCML
+from dpcml.models.presets import PRESETS
 from dpcml.models.vectors import nearest_scores
 from dpcml.training.engine import Engine
 from dpcml.training.history import History

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpcml.errors import DpcmlError, ParameterError, did_you_mean
 from dpcml.models.base import MODELS, Recommender
-from dpcml.models.dpcml import PRESETS
+from dpcml.models.presets import PRESETS
 
 
 def create(name: str, **parameters: Any) -> Recommender:
@@ -15,7 +15,7 @@ def create(name: str, **parameters: Any) -> Recommender:
     Parameters
     ----------
     name
-        A name in `dpcml.models.dpcml.PRESETS` or `dpcml.models.MODELS`; the preset, where it is in both.
+        A name in `dpcml.models.presets.PRESETS` or `dpcml.models.MODELS`; the preset, where it is in both.
     **parameters
         Hyper-parameters in place of the preset's or the default ones.
 

@@ -17,7 +17,6 @@ from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models.base import MODELS, Recommender
 from dpcml.models.checks import at_least, choice, positive
 from dpcml.models.vectors import nearest_scores
-from dpcml.registry import Registry
 from dpcml.threads import thread_count
 from dpcml.training.checkpoint import Checkpointer
 from dpcml.training.engine import Engine, Plan
@@ -124,6 +123,8 @@ class DPCML(Recommender):
         >>> DPCML.preset("dpcml2", epochs=5).n_candidates
         10
         """
+        from dpcml.models.presets import PRESETS
+
         kind, settings = PRESETS[name]
         return kind(**{**settings, **changes})
 
@@ -314,67 +315,3 @@ class CML(DPCML):
         super()._check()
         if self.n_vectors != 1:
             raise ParameterError(f"n_vectors={self.n_vectors}: CML has one vector per user; use DPCML for more")
-
-
-@MODELS.register("gfja")
-@dataclass(eq=False)
-class GFJA(DPCML):
-    """General framework of joint accessibility: all vectors on the unit sphere, scored by the largest inner product.
-
-    On the sphere a squared distance is 2 minus twice the inner product, so it trains like `DPCML` with twice the
-    margin. ``diversity_weight`` is 0 by default; set it for GFJA with DCRS.
-
-    Examples
-    --------
-    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
-    >>> likes[0, 4] = 0
-    >>> model = GFJA(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
-    >>> model.recommend(0, n=1)[0]
-    array([4])
-    >>> bool(np.allclose(np.linalg.norm(model.item_vectors_, axis=1), 1, atol=1e-5))
-    True
-    """
-
-    diversity_weight: float = 0.0
-
-    name = "gfja"
-    items_on_sphere: ClassVar[bool] = True
-
-    def _check(self) -> None:
-        super()._check()
-        if self.projection != "sphere":
-            raise ParameterError(
-                f"projection={self.projection!r}: GFJA compares directions, all vectors are on the sphere"
-            )
-
-    def _distance_margin(self) -> float:
-        return 2 * self.margin
-
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return the largest inner product of every item with one of each user's vectors; shape (users, items)."""
-        return 1 + super().score(users) / 2
-
-
-# The settings of the paper (and of its released runs where the text is silent): S = 10, a random start, 100 epochs. The
-# learning rate is larger than the paper's and falls, because rows move only when a batch touches them.
-_PAPER = {
-    "n_candidates": 10,
-    "start": "random",
-    "epochs": 100,
-    "patience": None,
-    "learning_rate": 0.005,
-    "n_vectors": 5,
-}
-_NO_DCRS = {"diversity_weight": 0.0}
-
-PRESETS: Registry[tuple[type[DPCML], dict[str, Any]]] = Registry("preset")
-PRESETS.add("dpcml", (DPCML, {}))
-PRESETS.add("dpcml1", (DPCML, {**_PAPER, "negatives": "uniform", "diversity": (0.1, 0.35)}))
-PRESETS.add("dpcml2", (DPCML, {**_PAPER, "negatives": "hard", "diversity": (0.05, 0.25)}))
-_ONE = {**_PAPER, "n_vectors": 1}
-PRESETS.add("unis", (CML, {**_ONE, "negatives": "uniform"}))
-PRESETS.add("pops", (CML, {**_ONE, "negatives": "popularity"}))
-PRESETS.add("2sts", (CML, {**_ONE, "negatives": "two-stage"}))
-PRESETS.add("hars", (CML, {**_ONE, "negatives": "hard"}))
-PRESETS.add("gfja", (GFJA, {**_PAPER, "negatives": "hard", **_NO_DCRS}))
-PRESETS.add("gfja+dcrs", (GFJA, {**_PAPER, "negatives": "hard", "diversity": (0.05, 0.25), "diversity_weight": 10.0}))
