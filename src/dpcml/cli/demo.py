@@ -30,6 +30,7 @@ def demo(
     print(
         "minority_R: recall of what lies outside a user's majority interest; ILD: how unlike the items of a list are\n"
     )
+    print("Of the first 200 users, the one for whom several vectors change most:")
     print(found.story(found.example()) + "\n")
     files = found.write(out)
     try:

@@ -46,7 +46,10 @@ class Demo:
         return np.bincount(categories, minlength=len(self.world.truth.categories)) / len(ids)
 
     def example(self) -> int:
-        """Return a user whose minority interests DPCML serves and CML does not: what the method is about."""
+        """Return the user, of the first 200, for whom DPCML serves most of the minority interests that CML does not.
+
+        It is the most favourable example, not a typical one, and must be shown as such.
+        """
         truth = self.world.truth
 
         def served_minorities(model: str, user: int) -> float:
