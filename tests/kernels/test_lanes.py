@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpcml.kernels.lanes import LANES, load, padded, prefetch, root, splat, store, total
+from dpcml.kernels.lanes import LANES, fetch_to_read, fetch_to_write, load, padded, root, splat, store, total
 
 
 @njit
 def compute(a, b, row, column, factor, out, sums):
     x, y = load(a, row, column), load(b, row, column)
-    prefetch(a, row + 1, column)
+    fetch_to_read(a, row + 1, column)
+    fetch_to_write(a, row + 1, column)
     store(out, 0, 0, x + y)
     store(out, 1, 0, x - y)
     store(out, 2, 0, x * y)

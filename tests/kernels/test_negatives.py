@@ -18,8 +18,8 @@ def ask(data, user, item):
 
 
 @njit
-def draw(data, candidates, key, order, first, own, n, chosen):
-    draw_negatives(data, candidates, key, order, first, own, len(own), n, chosen)
+def draw(data, candidates, key, first, pairs, own, n, chosen):
+    draw_negatives(data, candidates, key, first, pairs, own, len(own), n, chosen)
 
 
 def drawn(world, negatives="uniform", number=0, user=None, repeats=1):
@@ -27,7 +27,8 @@ def drawn(world, negatives="uniform", number=0, user=None, repeats=1):
     data, candidates = positives(world), SAMPLERS[negatives].candidates(world)
     order = np.arange(world.n_positives) if user is None else np.full(repeats, data.indptr[user])
     chosen = np.full((len(order), N_CANDIDATES + 2), -1, np.int32)
-    draw(data, candidates, epoch_key(0, number), order, 0, np.arange(len(order)), N_CANDIDATES, chosen)
+    pairs = np.column_stack([data.users[order], data.items[order]])
+    draw(data, candidates, epoch_key(0, number), 0, pairs, np.arange(len(order)), N_CANDIDATES, chosen)
     assert (chosen[:, [0, -1]] == data.items[order][:, None]).all(), "the positive fills the places around"
     return chosen[:, 1:-1]
 

@@ -10,8 +10,10 @@ from typing import Any
 
 from numba import njit
 
-from dpcml.kernels.gradients import item_gradients, user_gradients
-from dpcml.kernels.mining import ALL, mine
+from dpcml.kernels.gradients import item_gradients, user_gradient
+from dpcml.kernels.mining import ALL, SIMILAR, SIMILAR_DRAW, claim, fetch_ahead, mine
+from dpcml.kernels.negatives import draw_negatives
+from dpcml.kernels.random import bits_of, unit
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.steps import step_rows
 from dpcml.kernels.team import wait
@@ -44,10 +46,15 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
         for batch in range(begin, end):
             first, k_th = batch * batch_size, done + batch + 1
             size = min(batch_size, len(order) - first)
-            n_own = mine(
-                users, items, data, candidates, objective, scratch, order, key, first, size, thread, n_threads, mining
-            )
-            n_users = user_gradients(users, items, objective, scratch, n_own, batch, thread, summing)
+            own, n_own = scratch.own[thread], claim(data, order, first, size, scratch, thread, n_threads)
+            draw_negatives(data, candidates, key, first, scratch.pairs, own, n_own, n_candidates, scratch.chosen)
+            n_users = 0
+            for place in range(n_own):
+                b = own[place]
+                fetch_ahead(users, items, scratch, place, n_own, thread, mining)
+                chance = unit(bits_of(key, first + b, SIMILAR_DRAW)) if choice == SIMILAR else 0.0
+                mine(users, items, objective, scratch, b, chance, thread, mining)
+                n_users = user_gradient(users, items, objective, scratch, b, n_users, batch, thread, summing)
             wait(scratch.barrier, n_threads)
             n_items = item_gradients(users, items, scratch, size, thread, n_threads, summing)
             if thread == 0:

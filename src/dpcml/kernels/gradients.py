@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import LANES, load, splat, store, total
+from dpcml.kernels.lanes import LANES, fetch_to_write, load, splat, store, total
 
 
 @njit(cache=True, inline="always")
@@ -19,8 +19,11 @@ def is_mine(row, thread, n_threads):
 
 
 @njit(cache=True, inline="always")
-def _slot(slots, row, count, touched, gradients, width):
-    """Return the slot of a row, a new one of zeros where it has none, and the number of slots."""
+def _slot(table, slots, row, count, touched, gradients, width):
+    """Return the slot of a row, a new one of zeros where it has none, and the number of slots.
+
+    The moments of a new row are asked for, because the optimiser will need them.
+    """
     slot = slots[row]
     if slot < 0:
         slot = count
@@ -28,8 +31,18 @@ def _slot(slots, row, count, touched, gradients, width):
         touched[slot] = row
         for k in range(0, width, LANES):
             store(gradients, slot, k, splat(np.float32(0)))
+        fetch_moments(table, row, width)
         count += 1
     return slot, count
+
+
+@njit(cache=True, inline="always")
+def fetch_moments(table, row, width):
+    """Ask for what the optimiser knows of a row."""
+    for k in range(0, width, 2 * LANES):
+        fetch_to_write(table.second, row, k)
+        if len(table.first) > 0:
+            fetch_to_write(table.first, row, k)
 
 
 @njit(cache=True, inline="always")
@@ -42,39 +55,31 @@ def _pull(gradients, slot, mine, row, theirs, other, weight, width):
 
 
 @njit(cache=True, inline="always")
-def user_gradients(users, items, objective, scratch, n_own, batch, thread, constants):
-    """Sum the gradients of this thread's users; returns how many of their vectors are touched."""
+def user_gradient(users, items, objective, scratch, b, count, batch, thread, constants):
+    """Add what positive ``b`` of the batch asks of its user's vectors; returns how many vectors are touched so far."""
     n_vectors, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
     pairs, vectors, item_vectors = scratch.pairs, users.vectors, items.vectors
-    active, winner = scratch.active, scratch.winner
-    negative, negative_winner = scratch.negative, scratch.negative_winner
-    seen_in, squares, lanes = scratch.seen_in, users.squares, users.lanes
+    negative, active = scratch.negative, scratch.active
     two = np.float32(2)
-    count = 0
-    own = scratch.own[thread]
-    for place in range(n_own):
-        b = own[place]
-        user = np.int64(pairs[b, 0])
-        if n_vectors > 1 and objective.weight > 0 and seen_in[user] != batch:
-            seen_in[user] = batch
-            if objective.per_pair:
-                count = _pair_diversity(vectors, objective, user, slots, count, touched, gradients, n_vectors, width)
-            else:
-                count = _mean_diversity(
-                    vectors, squares, lanes, objective, user, slots, count, touched, gradients, n_vectors, width
-                )
-        n_active = 0
-        for s in range(kept):
-            if active[b, s]:
-                n_active += 1
-                row = user * n_vectors + negative_winner[b, s]
-                slot, count = _slot(slots, row, count, touched, gradients, width)
-                _pull(gradients, slot, vectors, row, item_vectors, negative[b, s], -two, width)
-        if n_active:
-            row = user * n_vectors + winner[b]
-            slot, count = _slot(slots, row, count, touched, gradients, width)
-            _pull(gradients, slot, vectors, row, item_vectors, pairs[b, 1], two * np.float32(n_active), width)
+    user = np.int64(pairs[b, 0])
+    if n_vectors > 1 and objective.weight > 0 and scratch.seen_in[user] != batch:
+        scratch.seen_in[user] = batch
+        if objective.per_pair:
+            count = _pair_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
+        else:
+            count = _mean_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
+    n_active = 0
+    for s in range(kept):
+        if active[b, s]:
+            n_active += 1
+            row = user * n_vectors + scratch.negative_winner[b, s]
+            slot, count = _slot(users, slots, row, count, touched, gradients, width)
+            _pull(gradients, slot, vectors, row, item_vectors, negative[b, s], -two, width)
+    if n_active:
+        row = user * n_vectors + scratch.winner[b]
+        slot, count = _slot(users, slots, row, count, touched, gradients, width)
+        _pull(gradients, slot, vectors, row, item_vectors, pairs[b, 1], two * np.float32(n_active), width)
     return count
 
 
@@ -96,20 +101,21 @@ def item_gradients(users, items, scratch, size, thread, n_threads, constants):
                 n_active += 1
                 item = negative[b, s]
                 if is_mine(item, thread, n_threads):
-                    slot, count = _slot(slots, item, count, touched, gradients, width)
+                    slot, count = _slot(items, slots, item, count, touched, gradients, width)
                     row = user * n_vectors + negative_winner[b, s]
                     _pull(gradients, slot, vectors, item, user_vectors, row, -two, width)
         item = pairs[b, 1]
         if n_active and is_mine(item, thread, n_threads):
-            slot, count = _slot(slots, item, count, touched, gradients, width)
+            slot, count = _slot(items, slots, item, count, touched, gradients, width)
             row = user * n_vectors + winner[b]
             _pull(gradients, slot, vectors, item, user_vectors, row, two * np.float32(n_active), width)
     return count
 
 
 @njit(cache=True, inline="always")
-def _mean_diversity(vectors, squares, lanes, objective, user, slots, count, touched, gradients, n_vectors, width):
+def _mean_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width):
     """Add the gradient of the hinge on half the mean squared distance of the user's vectors."""
+    vectors, squares, lanes = users.vectors, users.squares, users.lanes
     first = user * n_vectors
     own = np.float32(0)
     for c in range(n_vectors):
@@ -126,7 +132,7 @@ def _mean_diversity(vectors, squares, lanes, objective, user, slots, count, touc
         sign = np.float32(-1) if diversity < objective.lower else np.float32(1)
         weight = sign * objective.weight * np.float32(2) / (n * (n - np.float32(1)))
         for a in range(n_vectors):
-            slot, count = _slot(slots, first + a, count, touched, gradients, width)
+            slot, count = _slot(users, slots, first + a, count, touched, gradients, width)
             for b in range(n_vectors):
                 if a != b:
                     _pull(gradients, slot, vectors, first + a, vectors, first + b, weight, width)
@@ -134,8 +140,9 @@ def _mean_diversity(vectors, squares, lanes, objective, user, slots, count, touc
 
 
 @njit(cache=True, inline="always")
-def _pair_diversity(vectors, objective, user, slots, count, touched, gradients, n_vectors, width):
+def _pair_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width):
     """Add the gradient of the mean over ordered pairs of the hinge on half their squared distance."""
+    vectors = users.vectors
     first = user * n_vectors
     # An unordered pair stands for two ordered ones; half the square has the difference for its gradient.
     weight = objective.weight * np.float32(2) / np.float32(n_vectors * (n_vectors - 1))
@@ -148,8 +155,8 @@ def _pair_diversity(vectors, objective, user, slots, count, touched, gradients, 
             half = total(square) / np.float32(2)
             if half < objective.lower or half > objective.upper:
                 push = -weight if half < objective.lower else weight
-                one, count = _slot(slots, first + a, count, touched, gradients, width)
-                other, count = _slot(slots, first + b, count, touched, gradients, width)
+                one, count = _slot(users, slots, first + a, count, touched, gradients, width)
+                other, count = _slot(users, slots, first + b, count, touched, gradients, width)
                 _pull(gradients, one, vectors, first + a, vectors, first + b, push, width)
                 _pull(gradients, other, vectors, first + b, vectors, first + a, push, width)
     return count

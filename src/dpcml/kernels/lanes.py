@@ -81,20 +81,25 @@ def store(typing, array, row, column, value):
     return types.void(array, types.int64, types.int64, value), codegen
 
 
-@intrinsic
-def prefetch(typing, array, row, column):
-    """Ask for the cache line of an element that will be needed soon."""
+def _prefetch(for_writing: bool) -> Any:
+    @intrinsic
+    def ask(typing, array, row, column):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = ir.IntType(8).as_pointer()
+            kind = ir.FunctionType(ir.VoidType(), [pointer, INT, INT, INT])
+            name = "llvm.prefetch.p0"
+            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+            place = builder.bitcast(_place(context, builder, signature, args), pointer)
+            builder.call(function, [place, INT(int(for_writing)), INT(3), INT(1)])  # into all caches, data
+            return context.get_dummy_value()
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, INT, INT, INT])
-        name = "llvm.prefetch.p0"
-        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        place = builder.bitcast(_place(context, builder, signature, args), pointer)
-        builder.call(function, [place, INT(1), INT(3), INT(1)])  # for writing, into all caches, data
-        return context.get_dummy_value()
+        return types.void(array, types.int64, types.int64), codegen
 
-    return types.void(array, types.int64, types.int64), codegen
+    return ask
+
+
+fetch_to_read = _prefetch(for_writing=False)  # ask for the cache line of an element that will be needed soon
+fetch_to_write = _prefetch(for_writing=True)
 
 
 @intrinsic

@@ -9,68 +9,23 @@ import numpy as np
 from numba import njit
 
 from dpcml.kernels.gradients import is_mine
-from dpcml.kernels.negatives import draw_negatives
-from dpcml.kernels.random import bits_of, unit
+from dpcml.kernels.lanes import LANES, fetch_to_read
 from dpcml.kernels.simd import nearest_distances
 
 ALL, CLOSEST, SIMILAR = 0, 1, 2  # what is kept of the candidates
 
-_SIMILAR_DRAW = 1 << 19  # number of the draw that picks among similar candidates
+SIMILAR_DRAW = 1 << 19  # number of the draw that picks among similar candidates
+USERS_AHEAD = 2  # positives whose user is asked for while one is mined; the items of the next one are
+A_LINE = 2 * LANES  # numbers in a cache line
 
 
 @njit(cache=True, inline="always")
-def mine(users, items, data, candidates, objective, scratch, order, key, first, size, thread, n_threads, constants):
-    """Mine this thread's positives, those of its users, of the batch that begins at ``first`` of the epoch's order.
-
-    Returns how many they are.
-    """
-    n_vectors, width, choice, at_once, n_candidates = constants
-    chosen, near = scratch.chosen, scratch.near[thread]
-    own = scratch.own[thread]
-    count = _claim(data, order, first, size, scratch, own, thread, n_threads)
-    draw_negatives(data, candidates, key, order, first, own, count, n_candidates, chosen)
-    user_of, item_of = data.users, data.items
-    vectors, squares, user_vectors, user_squares = items.vectors, items.squares, users.vectors, users.squares
-    winner, hinge, active = scratch.winner, scratch.hinge, scratch.active
-    negative, negative_winner, weights = scratch.negative, scratch.negative_winner, scratch.weights[thread]
-    margin = objective.margin
-    for k in range(count):
-        b = own[k]
-        positive = order[first + b]
-        user, item = np.int64(user_of[positive]), np.int64(item_of[positive])
-        for s in range(0, chosen.shape[1], at_once):
-            nearest_distances(user_vectors, user, user_squares, vectors, chosen, b, s, near, n_vectors, width, at_once)
-        distance = near[0, 0] + squares[item] + margin
-        winner[b] = _winner(near, 0, n_vectors)
-        if choice == ALL:
-            from_place, to_place = 1, n_candidates + 1
-        elif choice == CLOSEST:
-            from_place = _closest(squares, chosen, b, near, n_candidates)
-            to_place = from_place + 1
-        else:
-            chance = unit(bits_of(key, first + b, _SIMILAR_DRAW))
-            from_place = _similar(vectors, squares, chosen, b, n_candidates, width, objective.dim, chance, weights)
-            to_place = from_place + 1
-        total = np.float32(0)
-        for place in range(from_place, to_place):
-            s = place - from_place
-            value = distance - near[place, 0] - squares[chosen[b, place]]
-            negative[b, s] = chosen[b, place]
-            negative_winner[b, s] = _winner(near, place, n_vectors)
-            active[b, s] = value > 0
-            if not value <= 0:  # NaN shows in the loss
-                total += value
-        hinge[b] = total
-    return count
-
-
-@njit(cache=True, inline="always")
-def _claim(data, order, first, size, scratch, own, thread, n_threads):
-    """Note which positives of the batch belong to users of this thread; returns how many.
+def claim(data, order, first, size, scratch, thread, n_threads):
+    """Note which positives of a batch belong to users of this thread; returns how many.
 
     The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
     """
-    user_of, item_of, pairs = data.users, data.items, scratch.pairs
+    user_of, item_of, pairs, own = data.users, data.items, scratch.pairs, scratch.own[thread]
     count = 0
     for b in range(size):
         positive = order[first + b]
@@ -80,6 +35,62 @@ def _claim(data, order, first, size, scratch, own, thread, n_threads):
             own[count] = b
             count += 1
     return count
+
+
+@njit(cache=True, inline="always")
+def fetch_ahead(users, items, scratch, place, count, thread, constants):
+    """Ask for the vectors that mining will need soon: rows lie scattered, and memory is slow."""
+    n_vectors, width, _, _, n_candidates = constants
+    vectors, item_vectors, pairs = users.vectors, items.vectors, scratch.pairs
+    chosen, own = scratch.chosen, scratch.own[thread]
+    if place + USERS_AHEAD < count:
+        row = np.int64(pairs[own[place + USERS_AHEAD], 0]) * n_vectors
+        for c in range(n_vectors):
+            for k in range(0, width, A_LINE):
+                fetch_to_read(vectors, row + c, k)
+    if place + 1 < count:
+        b = own[place + 1]
+        for s in range(n_candidates + 1):
+            for k in range(0, width, A_LINE):
+                fetch_to_read(item_vectors, chosen[b, s], k)
+
+
+@njit(cache=True, inline="always")
+def mine(users, items, objective, scratch, b, chance, thread, constants):
+    """Find the vector of the user that is nearest to positive ``b`` of the batch, and its negatives.
+
+    ``chance`` is the random number that picks among similar candidates.
+    """
+    n_vectors, width, choice, at_once, n_candidates = constants
+    chosen, near, pairs = scratch.chosen, scratch.near[thread], scratch.pairs
+    vectors, squares = items.vectors, items.squares
+    negative, negative_winner, winner = scratch.negative, scratch.negative_winner, scratch.winner
+    active, hinge = scratch.active, scratch.hinge
+    user, item = np.int64(pairs[b, 0]), np.int64(pairs[b, 1])
+    for s in range(0, chosen.shape[1], at_once):
+        nearest_distances(users.vectors, user, users.squares, vectors, chosen, b, s, near, n_vectors, width, at_once)
+    distance = near[0, 0] + squares[item] + objective.margin
+    winner[b] = _winner(near, 0, n_vectors)
+    if choice == ALL:
+        from_place, to_place = 1, n_candidates + 1
+    elif choice == CLOSEST:
+        from_place = _closest(squares, chosen, b, near, n_candidates)
+        to_place = from_place + 1
+    else:
+        from_place = _similar(
+            vectors, squares, chosen, b, n_candidates, width, objective.dim, chance, scratch.weights[thread]
+        )
+        to_place = from_place + 1
+    total = np.float32(0)
+    for place in range(from_place, to_place):
+        s = place - from_place
+        value = distance - near[place, 0] - squares[chosen[b, place]]
+        negative[b, s] = chosen[b, place]
+        negative_winner[b, s] = _winner(near, place, n_vectors)
+        active[b, s] = value > 0
+        if not value <= 0:  # NaN shows in the loss
+            total += value
+    hinge[b] = total
 
 
 @njit(cache=True, inline="always")

@@ -82,20 +82,21 @@ def _settle(items, low, high, threshold, alias, n_items, item, bits):
 
 
 @njit(cache=True, inline="always")
-def draw_negatives(data, candidates, key, order, first, own, count, n, chosen):
+def draw_negatives(data, candidates, key, first, pairs, own, count, n, chosen):
     """Write ``n`` items that the user does not like to ``chosen[b, 1:]``, for the positives b in ``own[:count]``.
+
+    ``pairs`` has user and item of each positive, ``first`` is the place of the first in the epoch.
 
     Column 0 and those beyond the candidates hold the positive itself.
     """
-    users, items, indptr = data.users, data.items, data.indptr
+    items, indptr = data.items, data.indptr
     filters, filter_start, filter_size = data.filters, data.filter_start, data.filter_size
     threshold, alias, n_items = candidates.threshold, candidates.alias, candidates.n_items
     for k in range(count):
         b = own[k]
-        positive = order[first + b]
-        user = users[positive]
+        user, positive = np.int64(pairs[b, 0]), pairs[b, 1]
         words, size = filter_start[user], filter_size[user]
-        chosen[b, 0] = items[positive]
+        chosen[b, 0] = positive
         for s in range(n):
             bits = bits_of(key, first + b, s)
             item = _candidate(threshold, alias, n_items, bits)
@@ -103,4 +104,4 @@ def draw_negatives(data, candidates, key, order, first, own, count, n, chosen):
                 item = _settle(items, indptr[user], indptr[user + 1], threshold, alias, n_items, item, bits)
             chosen[b, 1 + s] = item
         for s in range(1 + n, chosen.shape[1]):
-            chosen[b, s] = items[positive]
+            chosen[b, s] = positive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import LANES, load, prefetch, root, splat, store, total
+from dpcml.kernels.lanes import LANES, fetch_to_write, load, root, splat, store, total
 
 AHEAD = 2  # rows whose numbers are fetched while one is updated
 
@@ -26,10 +26,10 @@ def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, w
     for slot in range(count):
         if slot + AHEAD < count:
             for k in range(0, width, 2 * LANES):
-                prefetch(vectors, touched[slot + AHEAD], k)
-                prefetch(seconds, touched[slot + AHEAD], k)
+                fetch_to_write(vectors, touched[slot + AHEAD], k)
+                fetch_to_write(seconds, touched[slot + AHEAD], k)
                 if with_momentum:
-                    prefetch(firsts, touched[slot + AHEAD], k)
+                    fetch_to_write(firsts, touched[slot + AHEAD], k)
         row = touched[slot]
         slots[row] = -1
         if with_momentum:

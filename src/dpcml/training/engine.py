@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray, IntArray
+from dpcml.arrays import Array, FloatArray, IntArray, aligned
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.batches import batch_kernel
 from dpcml.kernels.lanes import padded
@@ -174,14 +174,14 @@ class Engine:
 
 def _table(vectors: FloatArray, plan: Plan, lanes: int, on_sphere: bool) -> Table:
     owners, per_owner, dim = vectors.shape
-    rows = np.zeros((owners * per_owner, padded(dim)), dtype=np.float32)
+    rows = aligned((owners * per_owner, padded(dim)))
     rows[:, :dim] = vectors.reshape(-1, dim)
     norms = np.sqrt(np.einsum("rd,rd->r", rows, rows))
     rows /= np.maximum(norms, 1e-12 if on_sphere else 1.0)[:, None]
     squares = np.full((owners, lanes), np.inf, dtype=np.float32)
     squares[:, :per_owner] = np.einsum("rd,rd->r", rows, rows).reshape(owners, per_owner)
-    first = np.zeros(rows.shape if plan.optimiser == "adam" else (0, rows.shape[1]), dtype=np.float32)
-    return Table(rows, squares.ravel(), first, np.zeros_like(rows), per_owner, lanes)
+    first = aligned(rows.shape if plan.optimiser == "adam" else (0, rows.shape[1]))
+    return Table(rows, squares.ravel(), first, aligned(rows.shape), per_owner, lanes)
 
 
 def _scratch(users: Table, items: Table, n_positives: int, plan: Plan) -> Scratch:
@@ -201,7 +201,7 @@ def _scratch(users: Table, items: Table, n_positives: int, plan: Plan) -> Scratc
         chosen=np.zeros((size, places), np.int32),
         near=np.zeros((threads, places, 1 + users.lanes), np.float32),
         weights=np.zeros((threads, plan.n_candidates), np.float64),
-        gradients=np.empty((threads, 2, slots, users.vectors.shape[1]), np.float32),
+        gradients=aligned((threads, 2, slots, users.vectors.shape[1])),
         touched=np.zeros((threads, 2, slots), np.int32),
         user_slot=np.full(len(users.vectors), -1, np.int32),
         item_slot=np.full(len(items.vectors), -1, np.int32),
