@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from dpcml.kernels.random import epoch_key
-from dpcml.training.engine import _order
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def test_epochs_are_those_of_plain_numpy(build, twin, negatives, changes):
 
 def plain_epoch(engine, U, V, state, number, rate, twin):
     plan, key, losses = engine.plan, epoch_key(engine.plan.seed, number), []
-    order = _order(len(engine._data.items), key)
+    order = engine._order.draw(key)
     for first in range(0, len(order), plan.batch_size):
         batch = twin.mine(engine, U, V, key, order[first : first + plan.batch_size], first)
         losses.append(twin.objective(U, V, batch, plan)[0])

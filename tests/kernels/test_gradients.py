@@ -3,7 +3,6 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.kernels.random import epoch_key
-from dpcml.training.engine import _order
 
 BOUNDS = {
     "below": (0.9, 1.2),
@@ -19,7 +18,7 @@ def summed(engine, twin):
     U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
     engine.epoch(2, 0.0)
     key = epoch_key(engine.plan.seed, 2)
-    batch = twin.mine(engine, U, V, key, _order(len(engine._data.items), key))
+    batch = twin.mine(engine, U, V, key, engine._order.draw(key))
     found = [table.first[:, : engine.dim] / np.float32(0.1) for table in (engine.users, engine.items)]
     return U, V, batch, found[0].reshape(U.shape), found[1]
 
@@ -66,7 +65,7 @@ def test_diversity_counts_once_per_user_in_a_batch(build, twin):
     """User 0 has 29 positives in the batch, user 1 one; both feel the same weight."""
     engine = build("hard", diversity=(0.9, 1.2), margin=1e-6, diversity_weight=1.0)
     engine.users.vectors[:] = np.tile(engine.users.vectors[:3], (len(engine.users.vectors) // 3, 1))
-    engine.users.squares[:] = np.tile(engine.users.squares[:8], len(engine.users.squares) // 8)
+    engine.users.squares[:] = np.tile(engine.users.squares[:3], len(engine.users.squares) // 3)
     U, V, batch, of_users, _ = summed(engine, twin)
     (without, _), _ = twin.gradients(U, V, batch, type(engine.plan)(**{**vars(engine.plan), "diversity_weight": 0.0}))
     of_diversity = of_users - without

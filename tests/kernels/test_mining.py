@@ -3,14 +3,13 @@ import pytest
 from scipy import stats
 
 from dpcml.kernels.random import epoch_key
-from dpcml.training.engine import _order
 
 
 def mined(engine, number=4):
     """Mine the whole world in one batch and return the order of positives and the key."""
     engine.epoch(number, 0.0)
     key = epoch_key(engine.plan.seed, number)
-    return _order(len(engine._data.items), key), key
+    return engine._order.draw(key), key
 
 
 @pytest.mark.parametrize("negatives", ["uniform", "popularity", "hard", "two-stage"])

@@ -180,7 +180,7 @@ def test_dcrs_keeps_diversity_within_its_bounds(parts, bounds, start):
     low, high = bounds[0] or 0.0, bounds[1] or np.inf
     free = diversity(DPCML(**SMALL, start=start, diversity_weight=0.0).fit(parts.train).user_vectors_)
     kept = diversity(DPCML(**SMALL, start=start, diversity=bounds).fit(parts.train).user_vectors_)
-    assert ((free < low) | (free > high)).mean() > 0.3
+    assert ((free < low) | (free > high)).mean() > 0.2
     assert ((kept > low - 0.02) & (kept < high + 0.02)).mean() > 0.95
 
 

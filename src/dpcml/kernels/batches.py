@@ -46,7 +46,8 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
         for batch in range(begin, end):
             first, k_th = batch * batch_size, done + batch + 1
             size = min(batch_size, len(order) - first)
-            own, n_own = scratch.own[thread], claim(data, order, first, size, scratch, thread, n_threads)
+            own = scratch.own[thread]
+            n_own = claim(data, order, batch, first, size, scratch, thread, n_threads)
             draw_negatives(data, candidates, key, first, scratch.pairs, own, n_own, n_candidates, scratch.chosen)
             n_users = 0
             for place in range(n_own):
@@ -54,7 +55,7 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
                 fetch_ahead(users, items, scratch, place, n_own, thread, mining)
                 chance = unit(bits_of(key, first + b, SIMILAR_DRAW)) if choice == SIMILAR else 0.0
                 mine(users, items, objective, scratch, b, chance, thread, mining)
-                n_users = user_gradient(users, items, objective, scratch, b, n_users, batch, thread, summing)
+                n_users = user_gradient(users, items, objective, scratch, b, n_users, thread, summing)
             wait(scratch.barrier, n_threads)
             n_items = item_gradients(users, items, scratch, size, thread, n_threads, summing)
             if thread == 0:

@@ -6,16 +6,7 @@ import numpy as np
 from numba import njit
 
 from dpcml.kernels.lanes import LANES, fetch_to_write, load, splat, store, total
-
-
-@njit(cache=True, inline="always")
-def is_mine(row, thread, n_threads):
-    """Say whether a thread owns a user or an item.
-
-    Sixteen neighbours have one owner, so that threads do not write to the same cache line; groups are spread by a hash.
-    """
-    spread = ((np.uint64(row) >> np.uint64(4)) * np.uint64(0x9E3779B1)) & np.uint64(0xFFFFFFFF)
-    return np.int64((spread * np.uint64(n_threads)) >> np.uint64(32)) == thread
+from dpcml.kernels.owners import is_mine
 
 
 @njit(cache=True, inline="always")
@@ -55,7 +46,7 @@ def _pull(gradients, slot, mine, row, theirs, other, weight, width):
 
 
 @njit(cache=True, inline="always")
-def user_gradient(users, items, objective, scratch, b, count, batch, thread, constants):
+def user_gradient(users, items, objective, scratch, b, count, thread, constants):
     """Add what positive ``b`` of the batch asks of its user's vectors; returns how many vectors are touched so far."""
     n_vectors, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
@@ -63,8 +54,7 @@ def user_gradient(users, items, objective, scratch, b, count, batch, thread, con
     negative, active = scratch.negative, scratch.active
     two = np.float32(2)
     user = np.int64(pairs[b, 0])
-    if n_vectors > 1 and objective.weight > 0 and scratch.seen_in[user] != batch:
-        scratch.seen_in[user] = batch
+    if n_vectors > 1 and objective.weight > 0 and scratch.opens[b]:
         if objective.per_pair:
             count = _pair_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
         else:
@@ -115,11 +105,11 @@ def item_gradients(users, items, scratch, size, thread, n_threads, constants):
 @njit(cache=True, inline="always")
 def _mean_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width):
     """Add the gradient of the hinge on half the mean squared distance of the user's vectors."""
-    vectors, squares, lanes = users.vectors, users.squares, users.lanes
+    vectors, squares = users.vectors, users.squares
     first = user * n_vectors
     own = np.float32(0)
     for c in range(n_vectors):
-        own += squares[user * lanes + c]
+        own += squares[first + c]
     of_sum = splat(np.float32(0))
     for k in range(0, width, LANES):
         summed = load(vectors, first, k)

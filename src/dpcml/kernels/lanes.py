@@ -81,25 +81,43 @@ def store(typing, array, row, column, value):
     return types.void(array, types.int64, types.int64, value), codegen
 
 
-def _prefetch(for_writing: bool) -> Any:
-    @intrinsic
-    def ask(typing, array, row, column):
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = ir.IntType(8).as_pointer()
-            kind = ir.FunctionType(ir.VoidType(), [pointer, INT, INT, INT])
-            name = "llvm.prefetch.p0"
-            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-            place = builder.bitcast(_place(context, builder, signature, args), pointer)
-            builder.call(function, [place, INT(int(for_writing)), INT(3), INT(1)])  # into all caches, data
-            return context.get_dummy_value()
+@intrinsic
+def fetch_to_read(typing, array, row, column):
+    """Ask for the cache line of an element that will be read soon."""
 
-        return types.void(array, types.int64, types.int64), codegen
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _fetch(context, builder, _place(context, builder, signature, args), for_writing=False)
 
-    return ask
+    return types.void(array, types.int64, types.int64), codegen
 
 
-fetch_to_read = _prefetch(for_writing=False)  # ask for the cache line of an element that will be needed soon
-fetch_to_write = _prefetch(for_writing=True)
+@intrinsic
+def fetch_to_write(typing, array, row, column):
+    """Ask for the cache line of an element that will be changed soon."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _fetch(context, builder, _place(context, builder, signature, args), for_writing=True)
+
+    return types.void(array, types.int64, types.int64), codegen
+
+
+@intrinsic
+def fetch_word(typing, array, place):
+    """Ask for the cache line of an element of a list that will be read soon."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+        return _fetch(context, builder, builder.gep(data, [args[1]]), for_writing=False)
+
+    return types.void(array, types.int64), codegen
+
+
+def _fetch(context: Any, builder: Any, place: Any, *, for_writing: bool) -> Any:
+    pointer, name = ir.IntType(8).as_pointer(), "llvm.prefetch.p0"
+    kind = ir.FunctionType(ir.VoidType(), [pointer, INT, INT, INT])
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    builder.call(function, [builder.bitcast(place, pointer), INT(int(for_writing)), INT(2), INT(1)])  # all caches, data
+    return context.get_dummy_value()
 
 
 @intrinsic
@@ -123,6 +141,16 @@ def root(typing, value):
         return builder.call(function, args)
 
     return lanes_type(lanes_type), codegen
+
+
+@intrinsic
+def smaller(typing, a, b):
+    """Return the smaller of two numbers in each lane; where one is NaN, the second."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    return lanes_type(lanes_type, lanes_type), codegen
 
 
 @intrinsic

@@ -8,32 +8,37 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.gradients import is_mine
-from dpcml.kernels.lanes import LANES, fetch_to_read
+from dpcml.kernels.lanes import LANES, fetch_to_read, fetch_word
+from dpcml.kernels.owners import is_mine
 from dpcml.kernels.simd import nearest_distances
 
 ALL, CLOSEST, SIMILAR = 0, 1, 2  # what is kept of the candidates
 
 SIMILAR_DRAW = 1 << 19  # number of the draw that picks among similar candidates
-USERS_AHEAD = 2  # positives whose user is asked for while one is mined; the items of the next one are
+ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are asked for while one is mined
 A_LINE = 2 * LANES  # numbers in a cache line
 
 
 @njit(cache=True, inline="always")
-def claim(data, order, first, size, scratch, thread, n_threads):
+def claim(data, order, batch, first, size, scratch, thread, n_threads):
     """Note which positives of a batch belong to users of this thread; returns how many.
 
     The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
     """
     user_of, item_of, pairs, own = data.users, data.items, scratch.pairs, scratch.own[thread]
+    filters, filter_start = data.filters, data.filter_start
+    opens, met_in = scratch.opens, scratch.met_in
     count = 0
     for b in range(size):
         positive = order[first + b]
         user = user_of[positive]
         if is_mine(user, thread, n_threads):
             pairs[b, 0], pairs[b, 1] = user, item_of[positive]
+            opens[b] = met_in[user] != batch
+            met_in[user] = batch
             own[count] = b
             count += 1
+            fetch_word(filters, filter_start[user])
     return count
 
 
@@ -48,8 +53,8 @@ def fetch_ahead(users, items, scratch, place, count, thread, constants):
         for c in range(n_vectors):
             for k in range(0, width, A_LINE):
                 fetch_to_read(vectors, row + c, k)
-    if place + 1 < count:
-        b = own[place + 1]
+    if place + ITEMS_AHEAD < count:
+        b = own[place + ITEMS_AHEAD]
         for s in range(n_candidates + 1):
             for k in range(0, width, A_LINE):
                 fetch_to_read(item_vectors, chosen[b, s], k)
@@ -67,8 +72,7 @@ def mine(users, items, objective, scratch, b, chance, thread, constants):
     negative, negative_winner, winner = scratch.negative, scratch.negative_winner, scratch.winner
     active, hinge = scratch.active, scratch.hinge
     user, item = np.int64(pairs[b, 0]), np.int64(pairs[b, 1])
-    for s in range(0, chosen.shape[1], at_once):
-        nearest_distances(users.vectors, user, users.squares, vectors, chosen, b, s, near, n_vectors, width, at_once)
+    nearest_distances(users, user, vectors, chosen, b, scratch.sums[thread], near, n_vectors, width, at_once)
     distance = near[0, 0] + squares[item] + objective.margin
     winner[b] = _winner(near, 0, n_vectors)
     if choice == ALL:
@@ -84,7 +88,7 @@ def mine(users, items, objective, scratch, b, chance, thread, constants):
     total = np.float32(0)
     for place in range(from_place, to_place):
         s = place - from_place
-        value = distance - near[place, 0] - squares[chosen[b, place]]
+        value = distance - near[0, place] - squares[chosen[b, place]]
         negative[b, s] = chosen[b, place]
         negative_winner[b, s] = _winner(near, place, n_vectors)
         active[b, s] = value > 0
@@ -97,7 +101,7 @@ def mine(users, items, objective, scratch, b, chance, thread, constants):
 def _winner(near, place, n_vectors):
     best = 0
     for c in range(1, n_vectors):
-        if near[place, 1 + c] < near[place, 1 + best]:
+        if near[1 + c, place] < near[1 + best, place]:
             best = c
     return best
 
@@ -105,9 +109,9 @@ def _winner(near, place, n_vectors):
 @njit(cache=True, inline="always")
 def _closest(squares, chosen, b, near, n_candidates):
     place = 1
-    best = near[1, 0] + squares[chosen[b, 1]]
+    best = near[0, 1] + squares[chosen[b, 1]]
     for s in range(2, n_candidates + 1):
-        distance = near[s, 0] + squares[chosen[b, s]]
+        distance = near[0, s] + squares[chosen[b, s]]
         if distance < best:
             place, best = s, distance
     return place

@@ -11,24 +11,28 @@ TRIES = 32  # before a negative is picked by counting instead of by trial
 
 
 @njit(nogil=True, cache=True)
-def fill_filters(indptr, items, filters, filter_start, filter_size):
-    """Set, for each user, the bit of every item that the user likes."""
+def fill_filters(indptr, items, filters, filter_start):
+    """Set, for each user, the two bits of every item that the user likes."""
     for user in range(len(indptr) - 1):
+        first = filter_start[user]
         for k in range(indptr[user], indptr[user + 1]):
-            bit = _bit(items[k], filter_size[user])
-            filters[filter_start[user] + (bit >> 6)] |= np.uint64(1) << np.uint64(bit & 63)
+            word, bits = _bits(items[k], filter_start[user + 1] - first)
+            filters[first + word] |= bits
 
 
 @njit(cache=True, inline="always")
-def _bit(item, size):
-    return np.int64(((np.uint64(item) * np.uint64(0x9E3779B1)) & np.uint64(0xFFFFFFFF)) >> np.uint64(32 - size))
+def _bits(item, n_words):
+    """Return the word that an item has among a user's words, and its two bits in there."""
+    spread = np.uint64(item) * GOLDEN
+    one, other = (spread >> np.uint64(20)) & np.uint64(63), (spread >> np.uint64(26)) & np.uint64(63)
+    return below(spread, n_words), (np.uint64(1) << one) | (np.uint64(1) << other)
 
 
 @njit(cache=True, inline="always")
-def _perhaps(filters, start, size, item):
-    """Say whether the bit of an item is set; where it is not, the user does not like the item."""
-    bit = _bit(item, size)
-    return (filters[start + (bit >> 6)] >> np.uint64(bit & 63)) & np.uint64(1) != 0
+def _perhaps(filters, first, n_words, item):
+    """Say whether the bits of an item are set; where they are not, the user does not like the item."""
+    word, bits = _bits(item, n_words)
+    return filters[first + word] & bits == bits
 
 
 @njit(cache=True)
@@ -90,17 +94,17 @@ def draw_negatives(data, candidates, key, first, pairs, own, count, n, chosen):
     Column 0 and those beyond the candidates hold the positive itself.
     """
     items, indptr = data.items, data.indptr
-    filters, filter_start, filter_size = data.filters, data.filter_start, data.filter_size
+    filters, filter_start = data.filters, data.filter_start
     threshold, alias, n_items = candidates.threshold, candidates.alias, candidates.n_items
     for k in range(count):
         b = own[k]
         user, positive = np.int64(pairs[b, 0]), pairs[b, 1]
-        words, size = filter_start[user], filter_size[user]
+        words, n_words = filter_start[user], filter_start[user + 1] - filter_start[user]
         chosen[b, 0] = positive
         for s in range(n):
             bits = bits_of(key, first + b, s)
             item = _candidate(threshold, alias, n_items, bits)
-            if _perhaps(filters, words, size, item):
+            if _perhaps(filters, words, n_words, item):
                 item = _settle(items, indptr[user], indptr[user + 1], threshold, alias, n_items, item, bits)
             chosen[b, 1 + s] = item
         for s in range(1 + n, chosen.shape[1]):

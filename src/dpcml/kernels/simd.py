@@ -1,20 +1,20 @@
-"""Distances of items to all vectors of a user, written in LLVM's terms: most of training is spent here.
+"""Distances of items to all vectors of a user: most of training is spent here.
 
-The partial sums of all of a user's vectors and of several items stay in registers, and eight sums are reduced
-together. Rows must be padded with zeros to a multiple of `LANES`.
+The products of a user's vectors with several items are summed in registers, eight lanes each; then the sums of eight
+items are reduced together, so that a lane holds an item. Rows must be padded with zeros to a multiple of `LANES`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
+import numpy as np
+from numba import njit, types
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from dpcml.kernels.lanes import FAST, INDEX, LANES, VECTOR, fold, padded, shuffle
+from dpcml.kernels.lanes import FAST, INDEX, LANES, VECTOR, lanes_type, shuffle, smaller, splat, store
 
 
 def items_at_once(n_vectors: int) -> int:
@@ -22,95 +22,102 @@ def items_at_once(n_vectors: int) -> int:
     return max(1, min(4, 10 // min(n_vectors, LANES)))
 
 
-@intrinsic(prefer_literal=True)
-def nearest_distances(typing, users, user, squares, items, chosen, b, first, out, n_vectors, width, at_once):
-    """Distances of some items to each of a user's vectors, without the items' own squares.
-
-    For ``at_once`` items ``chosen[b, first], ...`` it writes ``squares[user, c] - 2 <users[user, c], item>`` to lane c
-    of ``out[place, 1:]`` and the smallest of them to ``out[place, 0]``, place counting from ``first``.
+@njit(cache=True, inline="always")
+def nearest_distances(users, user, items, chosen, b, sums, near, n_vectors, width, at_once):
+    """Write the distances of the items ``chosen[b]`` to each of a user's vectors, without the items' own squares.
 
     Parameters
     ----------
     users, user
-        Array of shape (users, vectors, width) and a row of it.
-    squares
-        Squared norms, shape (users, lanes); lanes without a vector hold infinity.
-    items, chosen, b, first
-        Array of shape (items, width), int32 rows of it, and where in ``chosen`` to begin.
-    out
-        Array of shape (candidates, 1 + lanes), lanes being the vectors rounded up to a multiple of 8.
+        `Table` of the users' vectors, and a user's number.
+    items
+        Vectors, shape (items, width).
+    chosen, b
+        int32 array of shape (batch, places) and a row of it; places are a multiple of ``at_once``.
+    sums
+        Room for sums, shape (places * vectors, lanes), places rounded up to a multiple of the lanes.
+    near
+        Output of shape (1 + vectors, places): ``|users[user, c]|^2 - 2 <users[user, c], item>`` in row 1 + c, and the
+        smallest of them in row 0.
     n_vectors, width, at_once
         Constants.
     """
+    places, first = chosen.shape[1], user * n_vectors
+    vectors, squares = users.vectors, users.squares
+    for place in range(0, places, at_once):
+        _products(vectors, first, items, chosen, b, place, sums, n_vectors, width, at_once)
+    double = splat(np.float32(-2))
+    for place in range(0, places, LANES):
+        lowest = splat(np.float32(np.inf))
+        for c in range(n_vectors):
+            distance = double * _reduced(sums, place * n_vectors + c, n_vectors) + splat(squares[first + c])
+            store(near, 1 + c, place, distance)
+            lowest = smaller(distance, lowest)
+        store(near, 0, place, lowest)
+
+
+@intrinsic(prefer_literal=True)
+def _products(typing, users, first, items, chosen, b, place, sums, n_vectors, width, at_once):
+    """Write eight partial sums of each product of some items with a user's vectors, item by item."""
     sizes = (n_vectors, width, at_once)
     if not all(isinstance(size, types.IntegerLiteral) for size in sizes):
         raise RequireLiteralValue("n_vectors, width and at_once must be constants")
     count, row, together = (size.literal_value for size in sizes)
     index = types.int64
-    signature = types.void(users, index, squares, items, chosen, index, index, out, n_vectors, width, at_once)
+    signature = types.void(users, index, items, chosen, index, index, sums, n_vectors, width, at_once)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         def data(k: int) -> Any:
             return arrayobj.make_array(signature.args[k])(context, builder, args[k]).data
 
-        def at(pointer: Any, offset: Any) -> Any:
-            return builder.gep(pointer, [offset if hasattr(offset, "type") else INDEX(offset)])
-
-        lanes = padded(count)
-        start, listed = args[6], arrayobj.make_array(signature.args[4])(context, builder, args[4])
-        listed = at(listed.data, builder.mul(args[5], builder.extract_value(listed.shape, 1)))
-        mine = at(data(0), builder.mul(args[1], INDEX(count * row)))
+        listed = arrayobj.make_array(signature.args[3])(context, builder, args[3])
+        begin = builder.add(builder.mul(args[4], builder.extract_value(listed.shape, 1)), args[5])
+        mine = _at(builder, data(0), builder.mul(args[1], INDEX(row)))
         theirs = []
         for t in range(together):
-            item = builder.load(at(listed, builder.add(start, INDEX(t))))
-            theirs.append(at(data(3), builder.mul(builder.sext(item, INDEX), INDEX(row))))
-        outs = [at(data(7), builder.mul(builder.add(start, INDEX(t)), INDEX(1 + lanes))) for t in range(together)]
-        own = at(data(2), builder.mul(args[1], INDEX(lanes)))
-        best = [None] * together
-        for group in range(0, count, LANES):
+            item = builder.load(_at(builder, listed.data, builder.add(begin, INDEX(t))))
+            theirs.append(_at(builder, data(2), builder.mul(builder.sext(item, INDEX), INDEX(row))))
+        out = _at(builder, data(6), builder.mul(args[5], INDEX(count * LANES)))
+        for group in range(0, count, LANES):  # more sums than that do not fit into registers
             members = range(group, min(group + LANES, count))
-            sums = _dot_products(builder, at, mine, theirs, members, row)
-            for t in range(together):
-                doubled = builder.fmul(
-                    _sums_of_lanes(builder, sums[t]), ir.Constant(VECTOR, [-2.0] * LANES), flags=FAST
-                )
-                distances = builder.fadd(_load(builder, at(own, group)), doubled, flags=FAST)
-                _store(builder, distances, at(outs[t], 1 + group))
-                best[t] = distances if best[t] is None else _smaller(builder, best[t], distances)
-        for t in range(together):
-            builder.store(fold(builder, best[t], lambda a, b: _smaller(builder, a, b)), outs[t])
+            for t, found in enumerate(_dot_products(builder, mine, theirs, members, row)):
+                for c, values in zip(members, found, strict=True):
+                    builder.store(values, _vector(builder, out, (t * count + c) * LANES)).align = 4
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-def _load(builder: Any, pointer: Any) -> Any:
-    value = builder.load(builder.bitcast(pointer, VECTOR.as_pointer()))
-    value.align = 4
-    return value
-
-
-def _store(builder: Any, value: Any, pointer: Any) -> None:
-    builder.store(value, builder.bitcast(pointer, VECTOR.as_pointer())).align = 4
-
-
-def _dot_products(builder: Any, at: Any, mine: Any, theirs: Any, members: range, row: int) -> list[list[Any]]:
-    """Return partial sums of the products of each item (outer) with each vector (inner), one per lane."""
+def _dot_products(builder: Any, mine: Any, theirs: Any, members: range, row: int) -> list[list[Any]]:
+    """Emit the partial sums of each item (outer) with each vector (inner), one per lane."""
     sums: list[list[Any]] = [[None] * len(members) for _ in theirs]
     for k in range(0, row, LANES):
-        loaded = [_load(builder, at(item, k)) for item in theirs]
+        loaded = [_load(builder, item, k) for item in theirs]
         for place, c in enumerate(members):
-            vector = _load(builder, at(mine, c * row + k))
+            vector = _load(builder, mine, c * row + k)
             for t, item in enumerate(loaded):
                 product = builder.fmul(vector, item, flags=FAST)
                 sums[t][place] = product if k == 0 else builder.fadd(sums[t][place], product, flags=FAST)
     return sums
 
 
+@intrinsic
+def _reduced(typing, sums, first, step):
+    """Return the totals of eight rows ``first, first + step, ...``, one per lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+        rows = [builder.add(args[1], builder.mul(args[2], INDEX(t))) for t in range(LANES)]
+        return _sums_of_lanes(
+            builder, [_load(builder, _at(builder, data, builder.mul(row, INDEX(LANES))), 0) for row in rows]
+        )
+
+    return lanes_type(sums, types.int64, types.int64), codegen
+
+
 def _sums_of_lanes(builder: Any, vectors: list[Any]) -> Any:
-    """Return one vector whose lane c is the sum of the lanes of vector c, by pairwise additions."""
-    zero = ir.Constant(VECTOR, [0.0] * LANES)
-    level = [*vectors, *[zero] * (LANES - len(vectors))]
+    """Emit one vector whose lane t is the sum of the lanes of vector t, by pairwise additions."""
+    level = vectors
     for _ in range(2):  # neighbours within halves: a0+a1 a2+a3 b0+b1 b2+b3 | the same of the upper halves
         level = [
             builder.fadd(
@@ -126,5 +133,15 @@ def _sums_of_lanes(builder: Any, vectors: list[Any]) -> Any:
     )
 
 
-def _smaller(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+def _at(builder: Any, pointer: Any, offset: Any) -> Any:
+    return builder.gep(pointer, [offset])
+
+
+def _vector(builder: Any, pointer: Any, offset: int) -> Any:
+    return builder.bitcast(_at(builder, pointer, INDEX(offset)), VECTOR.as_pointer())
+
+
+def _load(builder: Any, pointer: Any, offset: int) -> Any:
+    value = builder.load(_vector(builder, pointer, offset))
+    value.align = 4
+    return value

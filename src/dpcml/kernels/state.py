@@ -13,11 +13,9 @@ class Table(NamedTuple):
     """Vectors that are trained, one per row, with what the optimiser knows of each."""
 
     vectors: FloatArray  # (rows, width) float32, zeros beyond the dimension
-    squares: FloatArray  # (owners * lanes,) squared norms; infinity in lanes without a vector
+    squares: FloatArray  # (rows,) squared norms
     first: FloatArray  # (rows, width) first moments, or nothing for Adagrad
     second: FloatArray  # (rows, width) second moments
-    per_owner: int  # rows of one user or item
-    lanes: int  # places in ``squares`` of one user or item
 
 
 class Positives(NamedTuple):
@@ -26,9 +24,8 @@ class Positives(NamedTuple):
     users: IntArray  # (positives,) int32 row of each
     items: IntArray  # (positives,) int32, ascending within a user
     indptr: IntArray  # (users + 1,)
-    filters: IntArray  # uint64 bits, 2^size of them per user
-    filter_start: IntArray  # (users,) first word of a user's bits
-    filter_size: IntArray  # (users,) uint8, log2 of the number of bits
+    filters: IntArray  # uint64 words; each of a user's positives has two bits set in one of the user's words
+    filter_start: IntArray  # (users + 1,) first word of each user
 
 
 class Candidates(NamedTuple):
@@ -53,10 +50,10 @@ class Objective(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Numbers of the optimiser: the k-th batch has rate ``rate[k]`` and offset ``epsilon[k]``."""
+    """Numbers of the optimiser: the k-th batch has rate ``rate[k]``; ``epsilon[k]`` keeps roots above 0."""
 
     rate: FloatArray  # (steps,) float32; the last holds for all further batches
-    epsilon: FloatArray
+    epsilon: FloatArray  # (steps,) float32, added to the roots of second moments
     keep_first: np.float32  # beta_1
     keep_second: np.float32  # beta_2
 
@@ -66,18 +63,20 @@ class Scratch(NamedTuple):
 
     pairs: IntArray  # (batch, 2) int32 user and item of each positive
     own: IntArray  # (threads, batch) int32 the positives of each thread's users
+    opens: BoolArray  # (batch,) whether a positive is the first of its user in the batch
     winner: IntArray  # (batch,) int32 the positive's nearest vector
     negative: IntArray  # (batch, kept) int32
     negative_winner: IntArray  # (batch, kept) int32
     active: BoolArray  # (batch, kept)
     hinge: FloatArray  # (batch,) float32
     chosen: IntArray  # (batch, 1 + candidates) int32: the positive, then its candidates
-    near: FloatArray  # (threads, candidates, 1 + lanes) float32
+    sums: FloatArray  # (threads, places * vectors, lanes) float32 of a positive and its candidates, see `simd`
+    near: FloatArray  # (threads, 1 + vectors, places) float32 distances: the least, then those to each vector
     weights: FloatArray  # (threads, candidates) float64 chances of similar candidates
     gradients: FloatArray  # (threads, 2, slots, width) float32: of user rows, of item rows
     touched: IntArray  # (threads, 2, slots) int32: the row of each slot
     user_slot: IntArray  # (user rows,) int32, -1 where a row has no slot
     item_slot: IntArray  # (items,) int32
-    seen_in: IntArray  # (users,) int64 the batch in which a user was met last
+    met_in: IntArray  # (users,) int32 the batch in which a user was met last
     barrier: IntArray
     losses: Array  # (batches,) float64 summed hinge of each batch

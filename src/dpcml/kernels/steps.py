@@ -18,8 +18,7 @@ def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, w
     first time late takes a longer first step, as it would if all rows were updated with every batch.
     """
     vectors, firsts, seconds = table.vectors, table.first, table.second
-    squares, per_owner, lanes = table.squares, table.per_owner, table.lanes
-    keep_first, keep_second = steps.keep_first, steps.keep_second
+    squares, keep_first, keep_second = table.squares, steps.keep_first, steps.keep_second
     with_momentum = len(firsts) > 0
     place = min(k_th, len(steps.rate) - 1)
     rate, epsilon = steps.rate[place], steps.epsilon[place]
@@ -43,8 +42,7 @@ def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, w
             for k in range(0, width, LANES):
                 store(vectors, row, k, load(vectors, row, k) * scale)
             square = np.float32(1)
-        owner = row // per_owner
-        squares[owner * lanes + row - owner * per_owner] = square
+        squares[row] = square
 
 
 @njit(cache=True, inline="always")

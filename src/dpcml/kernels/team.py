@@ -1,7 +1,7 @@
 """A team of threads that work through batches in step: a barrier for code that has released the interpreter's lock.
 
-The barrier spins for a moment, because the others are usually a few microseconds away, and then sleeps in short naps,
-so that on a crowded machine the one who is late gets the processor.
+The barrier spins for a moment, because the others are usually a few microseconds away, and then offers its processor
+to others, so that on a crowded machine the one who is late gets it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numba.np import arrayobj
 
 from dpcml.arrays import IntArray
 
-SPINS = 20_000  # a fraction of a millisecond
+SPINS = 100  # a few microseconds
 _ARRIVED, _ROUND = 0, 8  # places in the state, a cache line apart
 GIVEN_UP = 9  # set where the team is not whole: nobody waits any more
 
-_sleep = types.ExternalFunction("usleep", types.int32(types.uint32))
+_give_way = types.ExternalFunction("sched_yield", types.int32())
 
 
 def barrier_state() -> IntArray:
@@ -84,6 +84,6 @@ def wait(state, n_threads):
     while _read(state, _ROUND) == this_round and _read(state, GIVEN_UP) == 0:
         spins += 1
         if spins > SPINS:
-            _sleep(np.uint32(1))
+            _give_way()
         else:
             _pause()

@@ -13,11 +13,12 @@ import numpy as np
 from dpcml.arrays import Array, FloatArray, IntArray, aligned
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.batches import batch_kernel
-from dpcml.kernels.lanes import padded
+from dpcml.kernels.lanes import LANES, padded
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.state import Objective, Scratch, Steps, Table
 from dpcml.kernels.team import GIVEN_UP, barrier_state
+from dpcml.training.order import Order
 from dpcml.training.samplers import Sampler, positives
 
 CHUNK = 2**17  # positives between two looks at the clock and at Ctrl-C
@@ -58,11 +59,12 @@ class Engine:
     def __init__(self, train: Interactions, user_vectors: FloatArray, item_vectors: FloatArray, plan: Plan) -> None:
         self.plan = plan
         self.n_vectors, self.dim = user_vectors.shape[1:]
-        self.users = _table(user_vectors, plan, padded(self.n_vectors), plan.users_on_sphere)
-        self.items = _table(item_vectors[:, None, :], plan, 1, plan.items_on_sphere)
+        self.users = _table(user_vectors, plan, plan.users_on_sphere)
+        self.items = _table(item_vectors[:, None, :], plan, plan.items_on_sphere)
         self._data = positives(train)
+        self._order = Order(self._data.users)
         self._candidates = plan.sampler.candidates(train)
-        self._scratch = _scratch(self.users, self.items, len(self._data.items), plan)
+        self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
         self._objective = Objective(
             np.float32(plan.margin),
             np.float32(plan.diversity[0]),
@@ -110,7 +112,7 @@ class Engine:
         """Compile the kernel, or load it from the cache on disk."""
         if not self._kernel.signatures:  # type: ignore[attr-defined]
             steps = _steps(self.plan.optimiser, 0.0)
-            self._run(_order(len(self._data.items), np.uint64(0)), np.uint64(0), steps, 0, 0, 0, 0, 1)
+            self._run(self._order.draw(np.uint64(0)), np.uint64(0), steps, 0, 0, 0, 0, 1)
 
     def epoch(self, number: int, rate: float, report: Callable[[float], None] | None = None) -> float:
         """Train on every positive once, in an order that depends on seed and number only.
@@ -131,11 +133,11 @@ class Engine:
         """
         plan = self.plan
         key = epoch_key(plan.seed, number)
-        order = _order(len(self._data.items), key)
+        order = self._order.draw(key)
         steps = _steps(plan.optimiser, rate)
         n_batches = len(self._scratch.losses)
         done = number * n_batches
-        self._scratch.seen_in[:] = -1
+        self._scratch.met_in[:] = -1
         self._scratch.barrier[:] = 0
         stride = max(1, CHUNK // plan.batch_size)
         with ThreadPoolExecutor(plan.n_threads) as pool:
@@ -172,48 +174,43 @@ class Engine:
         )  # fmt: skip
 
 
-def _table(vectors: FloatArray, plan: Plan, lanes: int, on_sphere: bool) -> Table:
+def _table(vectors: FloatArray, plan: Plan, on_sphere: bool) -> Table:
     owners, per_owner, dim = vectors.shape
     rows = aligned((owners * per_owner, padded(dim)))
     rows[:, :dim] = vectors.reshape(-1, dim)
     norms = np.sqrt(np.einsum("rd,rd->r", rows, rows))
     rows /= np.maximum(norms, 1e-12 if on_sphere else 1.0)[:, None]
-    squares = np.full((owners, lanes), np.inf, dtype=np.float32)
-    squares[:, :per_owner] = np.einsum("rd,rd->r", rows, rows).reshape(owners, per_owner)
     first = aligned(rows.shape if plan.optimiser == "adam" else (0, rows.shape[1]))
-    return Table(rows, squares.ravel(), first, aligned(rows.shape), per_owner, lanes)
+    return Table(rows, np.einsum("rd,rd->r", rows, rows), first, aligned(rows.shape))
 
 
-def _scratch(users: Table, items: Table, n_positives: int, plan: Plan) -> Scratch:
+def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan: Plan) -> Scratch:
     size, threads = plan.batch_size, plan.n_threads
     kept = plan.n_candidates if plan.sampler.kept_all else 1
-    group = items_at_once(users.per_owner)
+    group = items_at_once(n_vectors)
     places = -(-(1 + plan.n_candidates) // group) * group
-    slots = size * max(users.per_owner, 1 + kept)
+    slots = size * max(n_vectors, 1 + kept)
     return Scratch(
         pairs=np.zeros((size, 2), np.int32),
         own=np.zeros((threads, size), np.int32),
+        opens=np.zeros(size, np.bool_),
         winner=np.zeros(size, np.int32),
         negative=np.zeros((size, kept), np.int32),
         negative_winner=np.zeros((size, kept), np.int32),
         active=np.zeros((size, kept), np.bool_),
         hinge=np.zeros(size, np.float32),
         chosen=np.zeros((size, places), np.int32),
-        near=np.zeros((threads, places, 1 + users.lanes), np.float32),
+        sums=aligned((threads, padded(places) * n_vectors, LANES)),
+        near=aligned((threads, 1 + n_vectors, padded(places))),
         weights=np.zeros((threads, plan.n_candidates), np.float64),
         gradients=aligned((threads, 2, slots, users.vectors.shape[1])),
         touched=np.zeros((threads, 2, slots), np.int32),
         user_slot=np.full(len(users.vectors), -1, np.int32),
         item_slot=np.full(len(items.vectors), -1, np.int32),
-        seen_in=np.zeros(len(users.squares) // users.lanes, np.int64),
+        met_in=np.zeros(len(users.vectors) // n_vectors, np.int32),
         barrier=barrier_state(),
         losses=np.zeros(-(-n_positives // size), np.float64),
     )
-
-
-def _order(n: int, key: np.uint64) -> IntArray:
-    rng = np.random.Generator(np.random.Philox(key=int(key)))
-    return rng.permutation(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64))
 
 
 @cache

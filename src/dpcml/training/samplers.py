@@ -81,12 +81,10 @@ def alias_table(weights: FloatArray) -> tuple[FloatArray, IntArray]:
 def positives(train: Interactions) -> Positives:
     """Return what kernels need to know of the training positives.
 
-    A user's filter has at least eight bits per positive, so that about one non-positive in eight needs a search.
+    A user's filter has sixteen bits per positive, so that few non-positives need a search.
     """
-    size = np.maximum(np.ceil(np.log2(np.maximum(8 * train.per_user, 1))), 6).astype(np.uint8)
-    words = (np.int64(1) << (size.astype(np.int64) - 6)).cumsum()
-    start = np.concatenate([[0], words[:-1]]).astype(np.int64)
-    filters = np.zeros(int(words[-1]) if len(words) else 0, dtype=np.uint64)
+    start = np.concatenate([[0], (-(-train.per_user // 4)).cumsum()]).astype(np.int64)  # four positives to a word
+    filters = np.zeros(start[-1], dtype=np.uint64)
     indptr, items = np.array(train.indptr), np.array(train.indices, dtype=np.int32)
-    fill_filters(indptr, items, filters, start, size)
-    return Positives(train.rows.astype(np.int32), items, indptr, filters, start, size)
+    fill_filters(indptr, items, filters, start)
+    return Positives(train.rows.astype(np.int32), items, indptr, filters, start)

@@ -1,0 +1,47 @@
+import numpy as np
+from scipy import stats
+
+from dpcml.kernels.owners import GROUPS, groups_of
+from dpcml.training.order import Order
+
+USERS = np.repeat(np.arange(2000), np.random.default_rng(0).integers(1, 30, 2000)).astype(np.int32)
+
+
+def groups():
+    found = np.empty(len(USERS), np.uint8)
+    groups_of(USERS, found)
+    return found
+
+
+def test_an_order_holds_every_positive_once_and_depends_on_its_key_only():
+    order = Order(USERS)
+    one, other = order.draw(np.uint64(1)), order.draw(np.uint64(2))
+    assert len(order) == len(USERS)
+    for found in (one, other):
+        assert np.sort(found).tolist() == list(range(len(USERS)))
+    assert (one != other).mean() > 0.9
+    assert one.tolist() == Order(USERS).draw(np.uint64(1)).tolist()
+
+
+def test_every_batch_has_its_share_of_each_group():
+    of = groups()
+    share = np.bincount(of, minlength=GROUPS) / len(of)
+    found = of[Order(USERS).draw(np.uint64(3))]
+    for first in range(0, len(found) - 256, 256):
+        counts = np.bincount(found[first : first + 256], minlength=GROUPS)
+        assert (np.abs(counts - 256 * share) <= 2).all()
+
+
+def test_a_positive_of_a_group_is_equally_often_at_each_of_the_groups_places():
+    order, of = Order(USERS[:300]), groups()[:300]
+    largest = np.bincount(of).argmax()
+    member = int(np.flatnonzero(of == largest)[0])
+    at = [int(np.flatnonzero(order.draw(np.uint64(key)) == member)[0]) for key in range(3000)]
+    _, counts = np.unique(at, return_counts=True)
+    assert len(counts) == (of == largest).sum()
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_one_user_and_none():
+    assert sorted(Order(np.zeros(5, np.int32)).draw(np.uint64(0)).tolist()) == [0, 1, 2, 3, 4]
+    assert Order(np.zeros(0, np.int32)).draw(np.uint64(0)).tolist() == []
