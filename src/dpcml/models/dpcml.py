@@ -13,7 +13,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.errors import ParameterError
 from dpcml.evaluation.ranks import Scorer
 from dpcml.models.base import MODELS, Recommender
-from dpcml.models.checks import at_least, choice, positive
+from dpcml.models.checks import at_least, bounds, choice, positive
 from dpcml.models.trained import Trained
 from dpcml.models.vectors import nearest_scores
 from dpcml.threads import thread_count
@@ -137,21 +137,7 @@ class DPCML(Trained[Engine]):
         choice("optimiser", self.optimiser, ("adam", "adagrad"))
         for field, registry in (("negatives", SAMPLERS), ("start", STARTS)):
             choice(field, getattr(self, field), tuple(registry))
-        self._bounds()
-
-    def _bounds(self) -> tuple[float, float]:
-        """Return the diversity bounds as numbers; a missing one never bites."""
-        if not isinstance(self.diversity, (tuple, list)) or len(self.diversity) != 2:
-            raise ParameterError(f"diversity={self.diversity!r}: pass two bounds (lower, upper); None leaves one out")
-        lower, upper = self.diversity
-        for bound in self.diversity:
-            number = isinstance(bound, (int, float, np.integer, np.floating)) and not isinstance(bound, bool)
-            if bound is not None and not (number and bound >= 0):
-                raise ParameterError(f"diversity={self.diversity!r}: bounds are numbers of at least 0, or None")
-        low, high = -np.inf if lower is None else float(lower), np.inf if upper is None else float(upper)
-        if low > high:
-            raise ParameterError(f"diversity={self.diversity!r}: the lower bound must not exceed the upper one")
-        return low, high
+        bounds("diversity", self.diversity)
 
     def _learner(self, train_data: Interactions) -> Engine:
         rng = np.random.default_rng(self.random_state)
@@ -161,7 +147,7 @@ class DPCML(Trained[Engine]):
             sampler=sampler.with_exponent(self.popularity_exponent),
             n_candidates=self.n_candidates or _candidates(train_data),
             margin=self._distance_margin(),
-            diversity=self._bounds(),
+            diversity=bounds("diversity", self.diversity),
             diversity_weight=self.diversity_weight,
             diversity_per_pair=self.diversity_per == "pair",
             users_on_sphere=self.projection == "sphere",

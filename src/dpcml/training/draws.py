@@ -43,6 +43,7 @@ class Draws:
 
     def __init__(self, train: Interactions, sampler: Sampler, n_candidates: int, batch_size: int, seed: int) -> None:
         self.n_candidates, self.batch_size, self.seed = n_candidates, batch_size, seed
+        self.n_items = train.n_items
         self._data = positives(train)
         self._candidates = sampler.candidates(train)
         self.n_batches = -(-len(self._data.items) // batch_size)

@@ -110,3 +110,15 @@ def inner(users: Tensor, items: Tensor) -> Tensor:
     """
     products: Tensor = (items @ users[:, :, None]).squeeze(-1) if len(items) > 1 else users @ items[0].T
     return products
+
+
+def largest_inner(users: Tensor, items: Tensor) -> Tensor:
+    """Return the largest inner product (B, K) of one of a user's vectors (B, C, d) with items (B or 1, K, d).
+
+    Examples
+    --------
+    >>> torch = load_torch()
+    >>> largest_inner(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([[[3.0, 1.0], [0.0, 1.0]]])).tolist()
+    [[3.0, 2.0]]
+    """
+    return (users @ items.mT).amax(1)  # (B, C, K) before the maximum

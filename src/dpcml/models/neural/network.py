@@ -69,7 +69,7 @@ class Network(Trained[Trainer]):
     regularisation
         Weight decay: share by which all vectors shrink per step, times the learning rate.
     batch_size
-        Positives per step; by default a 64th of all, from 32 to 8192.
+        Positives per step; by default a 64th of all, from 16 to 8192.
     epochs
         Passes over all positives.
     validate_every, patience, metric
@@ -138,9 +138,8 @@ class Network(Trained[Trainer]):
     def _project(self, p: Tensors) -> None:
         """Bring tensors back into their sets, in place, after a step."""
 
-    def _score_all(self, p: Tensors, users: Tensor) -> Tensor:
+    def _score_all(self, p: Tensors, users: Tensor, n_items: int) -> Tensor:
         """Return scores of shape (B, items)."""
-        n_items = len(p["item_vectors_"])
         every = load_torch().arange(n_items, device=users.device)[None]
         return self._score(p, users, every)
 
@@ -154,7 +153,7 @@ class Network(Trained[Trainer]):
 
     def _learner(self, train_data: Interactions) -> Trainer:
         device = available(self.device)
-        size = self.batch_size or int(np.clip(train_data.n_positives // 64, 32, 8192))
+        size = self.batch_size or int(np.clip(train_data.n_positives // 64, 16, 8192))
         return Trainer(
             self,
             self._start(train_data, np.random.default_rng(self.random_state)),
@@ -192,18 +191,17 @@ class Network(Trained[Trainer]):
         """Return the score of every item for some users; shape (users, items)."""
         rows = self._rows(users)
         with torch_threads(self.n_threads):
-            return self._blocks(self._loaded(), rows, self._fitted().n_items)
+            return self._blocks(self._loaded(), rows, self._fitted().n_items, "cpu")
 
-    def _blocks(self, p: Tensors, rows: IntArray, n_items: int) -> FloatArray:
+    def _blocks(self, p: Tensors, rows: IntArray, n_items: int, device: str) -> FloatArray:
         """Score users in blocks, so that temporaries stay below `TEMPORARY_BYTES` (or what one user takes)."""
         torch = load_torch()
         scores = np.empty((len(rows), n_items), dtype=np.float32)
         block = max(1, TEMPORARY_BYTES // (4 * self._floats_per_user(n_items)))
-        where = p["item_vectors_"].device
         with torch.no_grad():
             for first in range(0, len(rows), block):
-                some = torch.from_numpy(rows[first : first + block].astype(np.int64)).to(where)
-                scores[first : first + block] = self._score_all(p, some).cpu().numpy()
+                some = torch.from_numpy(rows[first : first + block].astype(np.int64)).to(device)
+                scores[first : first + block] = self._score_all(p, some, n_items).cpu().numpy()
         return scores
 
 
@@ -216,5 +214,5 @@ class _TrainerScorer:
 
     def score(self, users: IntArray) -> FloatArray:
         """Return scores of shape (users, items)."""
-        p = self.trainer.ready()
-        return self.model._blocks(p, users, len(p["item_vectors_"]))
+        trainer = self.trainer
+        return self.model._blocks(trainer.ready(), users, trainer.n_items, trainer.device)

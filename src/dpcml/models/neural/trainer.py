@@ -60,7 +60,8 @@ class Trainer:
         device: str,
     ) -> None:
         torch = load_torch()
-        self._objective, self._draws, self._device = objective, draws, device
+        self._objective, self._draws = objective, draws
+        self.n_items, self.device = draws.n_items, device
         self._learned = {name: tensor(values, device).requires_grad_() for name, values in start.items()}
         self.tensors: Tensors = {**known, **self._learned}
         vectors = [values for name, values in self._learned.items() if name.endswith("vectors_")]
@@ -96,7 +97,7 @@ class Trainer:
         total, count = 0.0, 0
         for k, (users, items) in enumerate(self._draws.epoch(number)):
             self._adam.zero_grad()
-            batch = (torch.from_numpy(rows.astype(np.int64)).to(self._device) for rows in (users, items))
+            batch = (torch.from_numpy(rows.astype(np.int64)).to(self.device) for rows in (users, items))
             loss: Any = self._objective._loss(self.tensors, *batch)
             loss.backward()
             self._adam.step()
@@ -114,12 +115,12 @@ class Trainer:
         return self.tensors
 
     def _to_device(self) -> None:
-        if self._device != "cpu":
+        if self.device != "cpu":
             torch = load_torch()
             for array, one in self._mirror.values():
                 one.copy_(torch.from_numpy(array))
 
     def _from_device(self) -> None:
-        if self._device != "cpu":
+        if self.device != "cpu":
             for array, one in self._mirror.values():
                 array[...] = one.cpu().numpy()
