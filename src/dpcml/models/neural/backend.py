@@ -108,8 +108,23 @@ def inner(users: Tensor, items: Tensor) -> Tensor:
     >>> inner(torch.tensor([[1.0, 2.0]]), torch.tensor([[[3.0, 0.0], [0.0, 1.0]]])).tolist()
     [[3.0, 2.0]]
     """
-    products: Tensor = (items @ users[:, :, None]).squeeze(-1) if len(items) > 1 else users @ items[0].T
-    return products
+    return cross(users[:, None, :], items)[:, 0]
+
+
+def cross(vectors: Tensor, items: Tensor) -> Tensor:
+    """Return inner products (B, C, K) of vectors (B, C, d) with items (B, K, d), or with the same (1, K, d) for all.
+
+    The latter is one product of two matrices.
+
+    Examples
+    --------
+    >>> torch = load_torch()
+    >>> cross(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([[[3.0, 1.0]]])).tolist()
+    [[[3.0], [2.0]]]
+    """
+    if len(items) > 1:
+        return vectors @ items.mT
+    return (vectors.reshape(-1, vectors.shape[-1]) @ items[0].T).view(*vectors.shape[:2], -1)
 
 
 def largest_inner(users: Tensor, items: Tensor) -> Tensor:
@@ -121,4 +136,4 @@ def largest_inner(users: Tensor, items: Tensor) -> Tensor:
     >>> largest_inner(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([[[3.0, 1.0], [0.0, 1.0]]])).tolist()
     [[3.0, 2.0]]
     """
-    return (users @ items.mT).amax(1)  # (B, C, K) before the maximum
+    return cross(users, items).amax(1)

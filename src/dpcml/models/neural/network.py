@@ -52,8 +52,8 @@ class Network(Trained[Trainer]):
     """A model that is trained with PyTorch.
 
     A subclass names its learned tables (``_tables``), scores pairs (``_score``), and may have a loss (``_loss``), a
-    projection (``_project``), things to know of the training data (``_known``), and a faster way to score all items
-    (``_score_all``) of its own. Tensors are passed by name: ``p["item_vectors_"]``.
+    projection (``_project``), and things to know of the training data (``_known``) of its own. Tensors are
+    passed by name: ``p["item_vectors_"]``.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Network(Trained[Trainer]):
     regularisation
         Weight decay: share by which all vectors shrink per step, times the learning rate.
     batch_size
-        Positives per step; by default a 64th of all, from 16 to 8192.
+        Positives per step; by default a 64th of all, from 16 to 8192 (HLR: 4096).
     epochs
         Passes over all positives.
     validate_every, patience, metric
@@ -98,7 +98,7 @@ class Network(Trained[Trainer]):
     random_state: int = 0
     n_threads: int | None = None
 
-    pair_floats: ClassVar[int] = 1  # how many numbers ``_score`` holds per pair, in units of ``dim``
+    largest_batch: ClassVar[int] = 8192
 
     def _check(self) -> None:
         super()._check()
@@ -138,14 +138,9 @@ class Network(Trained[Trainer]):
     def _project(self, p: Tensors) -> None:
         """Bring tensors back into their sets, in place, after a step."""
 
-    def _score_all(self, p: Tensors, users: Tensor, n_items: int) -> Tensor:
-        """Return scores of shape (B, items)."""
-        every = load_torch().arange(n_items, device=users.device)[None]
-        return self._score(p, users, every)
-
+    @abstractmethod
     def _floats_per_user(self, n_items: int) -> int:
-        """Return how many numbers ``_score_all`` holds at once per user."""
-        return self.pair_floats * self.dim * n_items
+        """Return how many numbers ``_score`` holds at once for all items of one user."""
 
     def _fit(self, train_data: Interactions, valid: Interactions | None, **options: Any) -> None:
         with torch_threads(self.n_threads):
@@ -153,7 +148,7 @@ class Network(Trained[Trainer]):
 
     def _learner(self, train_data: Interactions) -> Trainer:
         device = available(self.device)
-        size = self.batch_size or int(np.clip(train_data.n_positives // 64, 16, 8192))
+        size = self.batch_size or int(np.clip(train_data.n_positives // 64, 16, self.largest_batch))
         return Trainer(
             self,
             self._start(train_data, np.random.default_rng(self.random_state)),
@@ -198,10 +193,11 @@ class Network(Trained[Trainer]):
         torch = load_torch()
         scores = np.empty((len(rows), n_items), dtype=np.float32)
         block = max(1, TEMPORARY_BYTES // (4 * self._floats_per_user(n_items)))
+        every = torch.arange(n_items, device=device)[None]
         with torch.no_grad():
             for first in range(0, len(rows), block):
                 some = torch.from_numpy(rows[first : first + block].astype(np.int64)).to(device)
-                scores[first : first + block] = self._score_all(p, some, n_items).cpu().numpy()
+                scores[first : first + block] = self._score(p, some, every).cpu().numpy()
         return scores
 
 
