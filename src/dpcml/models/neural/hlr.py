@@ -96,7 +96,8 @@ class HLR(Metric):
 def triple(past: Tensor, keys: Tensor, items: Tensor) -> Tensor:
     """Return ``sum_d past_hd keys_md items_kd``, shape (B, H, M, K).
 
-    Past items have shape (B, H, d), keys (M, d), target items (B or 1, K, d). The smaller side is multiplied with the keys first.
+    Past items have shape (B, H, d), keys (M, d), target items (B or 1, K, d).
+    The smaller side is multiplied with the keys first.
     """
     if len(items) == 1 or past.shape[1] <= items.shape[1]:
         asking = (past[:, :, None, :] * keys).flatten(1, 2)  # (B, H M, d)
