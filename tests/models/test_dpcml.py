@@ -164,7 +164,7 @@ def test_gfja_trains_the_hinge_of_inner_products(parts):
     model = GFJA(
         **{**SMALL, "margin": 0.4, "epochs": 1, "learning_rate": 1e-9, "n_candidates": 30}, negatives="uniform"
     )
-    engine = model._engine(parts.train)
+    engine = model._learner(parts.train)
     assert engine.plan.margin == pytest.approx(0.8)
     assert engine.plan.items_on_sphere
     assert engine.plan.users_on_sphere

@@ -26,8 +26,8 @@ METRIC, TARGET = "P@3", 0.2988  # DPCML2 on Steam-200k in the paper, released pr
 class Watched(DPCML):
     """The model under test, which lets one see its vectors while it trains."""
 
-    def _engine(self, train_data: Interactions) -> Engine:
-        self.engine = super()._engine(train_data)
+    def _learner(self, train_data: Interactions) -> Engine:
+        self.engine = super()._learner(train_data)
         return self.engine
 
     def score(self, users: Any) -> FloatArray:

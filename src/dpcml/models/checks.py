@@ -52,3 +52,28 @@ def choice(name: str, value: Any, known: Sequence[str]) -> None:
     """
     if value not in known:
         raise ParameterError(f"{name}={value!r}: {did_you_mean(str(value), known)}")
+
+
+def bounds(name: str, value: Any) -> tuple[float, float]:
+    """Return a lower and an upper bound as numbers; a missing one never bites.
+
+    Examples
+    --------
+    >>> bounds("diversity", (None, 0.5))
+    (-inf, 0.5)
+    >>> bounds("diversity", (0.5, 0.1))
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: diversity=(0.5, 0.1): the lower bound must not exceed the upper one
+    """
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ParameterError(f"{name}={value!r}: pass two bounds (lower, upper); None leaves one out")
+    for bound in value:
+        number = isinstance(bound, (int, float, np.integer, np.floating)) and not isinstance(bound, bool)
+        if bound is not None and not (number and bound >= 0):
+            raise ParameterError(f"{name}={value!r}: bounds are numbers of at least 0, or None")
+    low = -math.inf if value[0] is None else float(value[0])
+    high = math.inf if value[1] is None else float(value[1])
+    if low > high:
+        raise ParameterError(f"{name}={value!r}: the lower bound must not exceed the upper one")
+    return low, high

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError
-from dpcml.evaluation.evaluate import validation
-from dpcml.evaluation.protocol import metric_cutoff
+from dpcml.errors import ParameterError
+from dpcml.evaluation.ranks import Scorer
 from dpcml.models.base import MODELS, Recommender
-from dpcml.models.checks import at_least, choice, positive
+from dpcml.models.checks import at_least, bounds, choice, positive
+from dpcml.models.trained import Trained
 from dpcml.models.vectors import nearest_scores
 from dpcml.threads import thread_count
-from dpcml.training.checkpoint import Checkpointer
 from dpcml.training.engine import Engine, Plan
-from dpcml.training.history import History
-from dpcml.training.loop import SCHEDULES, Callback, LoopSettings, train
-from dpcml.training.progress import Progress
 from dpcml.training.samplers import SAMPLERS
 from dpcml.training.start import STARTS
 
@@ -31,7 +26,7 @@ Bounds = tuple[float | None, float | None]
 
 @MODELS.register("dpcml")
 @dataclass(eq=False)
-class DPCML(Recommender):
+class DPCML(Trained[Engine]):
     """Diversity-Promoting Collaborative Metric Learning (Bao et al., 2022).
 
     A user has C vectors, an item one; the score of an item is minus its squared distance to the nearest of them. A
@@ -129,108 +124,22 @@ class DPCML(Recommender):
         return kind(**{**settings, **changes})
 
     def _check(self) -> None:
-        for field in ("n_vectors", "dim", "batch_size", "epochs", "validate_every"):
+        super()._check()
+        for field in ("n_vectors", "dim", "batch_size"):
             at_least(field, getattr(self, field), 1)
         if self.n_candidates is not None:
             at_least("n_candidates", self.n_candidates, 1)
-        at_least("random_state", self.random_state, 0)
-        if self.patience is not None:
-            at_least("patience", self.patience, 1)
-        for field in ("margin", "learning_rate"):
-            positive(field, getattr(self, field))
+        positive("margin", self.margin)
         for field in ("diversity_weight", "popularity_exponent"):
             positive(field, getattr(self, field), or_zero=True)
         choice("diversity_per", self.diversity_per, ("user", "pair"))
         choice("projection", self.projection, ("sphere", "ball"))
         choice("optimiser", self.optimiser, ("adam", "adagrad"))
-        for field, registry in (("negatives", SAMPLERS), ("start", STARTS), ("schedule", SCHEDULES)):
+        for field, registry in (("negatives", SAMPLERS), ("start", STARTS)):
             choice(field, getattr(self, field), tuple(registry))
-        thread_count(self.n_threads)
-        metric_cutoff(self.metric)
-        self._bounds()
+        bounds("diversity", self.diversity)
 
-    def _bounds(self) -> tuple[float, float]:
-        """Return the diversity bounds as numbers; a missing one never bites."""
-        if not isinstance(self.diversity, (tuple, list)) or len(self.diversity) != 2:
-            raise ParameterError(f"diversity={self.diversity!r}: pass two bounds (lower, upper); None leaves one out")
-        lower, upper = self.diversity
-        for bound in self.diversity:
-            number = isinstance(bound, (int, float, np.integer, np.floating)) and not isinstance(bound, bool)
-            if bound is not None and not (number and bound >= 0):
-                raise ParameterError(f"diversity={self.diversity!r}: bounds are numbers of at least 0, or None")
-        low, high = -np.inf if lower is None else float(lower), np.inf if upper is None else float(upper)
-        if low > high:
-            raise ParameterError(f"diversity={self.diversity!r}: the lower bound must not exceed the upper one")
-        return low, high
-
-    def fit(  # type: ignore[override]
-        self,
-        train: Any,
-        valid: Any = None,
-        *,
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        checkpoint_every: int = 10,
-        checkpoint_minutes: float = 5.0,
-        callbacks: Sequence[Callback] = (),
-        progress: bool | None = None,
-    ) -> Self:
-        """Learn from positives.
-
-        Parameters
-        ----------
-        train
-            `Interactions`, a scipy matrix of shape (users, items), or a frame with user and item columns.
-        valid
-            Held-out positives over the same users and items: training keeps the state that is best on them.
-        checkpoint
-            Folder in which the state of the run is kept, after every ``checkpoint_every`` epochs or
-            ``checkpoint_minutes`` minutes; Ctrl-C then ends the running epoch and leaves a checkpoint.
-        resume
-            Go on from the checkpoint, if there is one: ends with the same bits as a run without a break.
-        callbacks
-            Called with the `History` after every epoch; a true result ends the training.
-        progress
-            Show a progress bar on standard error; by default where that is a terminal.
-        """
-        options = {"checkpoint": checkpoint, "resume": resume, "callbacks": callbacks, "progress": progress}
-        every = {"checkpoint_every": checkpoint_every, "checkpoint_minutes": checkpoint_minutes}
-        return super().fit(train, valid, **options, **every)
-
-    def _fit(self, train_data: Interactions, valid: Interactions | None, **options: Any) -> None:
-        full = np.flatnonzero(train_data.per_user == train_data.n_items)
-        if len(full):
-            user = train_data.user_ids[full[0]]
-            raise DataError(
-                f"user {user} likes all {train_data.n_items} items: there is no negative to learn from; drop the user"
-            )
-        folder = options["checkpoint"]
-        checkpointer = None
-        if folder is not None:
-            identity = {**self.get_params(), "model": self.name, "data": train_data.content_hash, "n_threads": None}
-            identity["valid"] = None if valid is None else valid.content_hash
-            checkpointer = Checkpointer(
-                Path(folder), identity, options["checkpoint_every"], options["checkpoint_minutes"]
-            )
-        elif options["resume"]:
-            raise ParameterError("resume=True: name the folder of the checkpoint too")
-        engine = self._engine(train_data)
-        progress = Progress(self.epochs, positives=train_data.n_positives, shown=options["progress"])
-        with progress.slow_step("compiling kernels, once"):
-            engine.compile()
-        self.history_: History = train(
-            engine,
-            LoopSettings(self.epochs, self.learning_rate, self.schedule, self.validate_every, self.patience),
-            validate=None if valid is None else self._validation(engine, train_data, valid),
-            metric=self.metric,
-            checkpointer=checkpointer,
-            resume=options["resume"],
-            callbacks=options["callbacks"],
-            progress=progress,
-        )
-        self.user_vectors_, self.item_vectors_ = engine.release()
-
-    def _engine(self, train_data: Interactions) -> Engine:
+    def _learner(self, train_data: Interactions) -> Engine:
         rng = np.random.default_rng(self.random_state)
         users, items = STARTS[self.start](train_data, self.n_vectors, self.dim, rng)
         sampler = SAMPLERS[self.negatives]
@@ -238,7 +147,7 @@ class DPCML(Recommender):
             sampler=sampler.with_exponent(self.popularity_exponent),
             n_candidates=self.n_candidates or _candidates(train_data),
             margin=self._distance_margin(),
-            diversity=self._bounds(),
+            diversity=bounds("diversity", self.diversity),
             diversity_weight=self.diversity_weight,
             diversity_per_pair=self.diversity_per == "pair",
             users_on_sphere=self.projection == "sphere",
@@ -254,9 +163,11 @@ class DPCML(Recommender):
         """Return the margin in squared distances, the engine's terms."""
         return self.margin
 
-    def _validation(self, engine: Engine, train_data: Interactions, valid: Interactions) -> Any:
-        scorer = _Scorer(engine)
-        return lambda: validation(scorer, train_data, valid, self.metric, n_threads=self.n_threads)
+    def _scorer(self, learner: Engine) -> Scorer:
+        return _EngineScorer(learner)
+
+    def _keep(self, learner: Engine) -> None:
+        self.user_vectors_, self.item_vectors_ = learner.release()
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         train_data = self._fitted()
@@ -281,7 +192,7 @@ def _candidates(train_data: Interactions) -> int:
 
 
 @dataclass(frozen=True)
-class _Scorer:
+class _EngineScorer:
     """Scores of an engine in the middle of training."""
 
     engine: Engine

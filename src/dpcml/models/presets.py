@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpcml.models.base import Recommender
 from dpcml.models.dpcml import CML, DPCML
 from dpcml.models.gfja import GFJA
+from dpcml.models.neural.m2f import M2F
 from dpcml.registry import Registry
 
 # The settings of the paper (and of its released runs where the text is silent): S = 10, a random start, 100 epochs. The
@@ -20,7 +22,7 @@ _PAPER = {
 }
 _NO_DCRS = {"diversity_weight": 0.0}
 
-PRESETS: Registry[tuple[type[DPCML], dict[str, Any]]] = Registry("preset")
+PRESETS: Registry[tuple[type[Recommender], dict[str, Any]]] = Registry("preset")
 PRESETS.add("dpcml", (DPCML, {}))
 PRESETS.add("dpcml1", (DPCML, {**_PAPER, "negatives": "uniform", "diversity": (0.1, 0.35)}))
 PRESETS.add("dpcml2", (DPCML, {**_PAPER, "negatives": "hard", "diversity": (0.05, 0.25)}))
@@ -31,3 +33,4 @@ PRESETS.add("2sts", (CML, {**_ONE, "negatives": "two-stage"}))
 PRESETS.add("hars", (CML, {**_ONE, "negatives": "hard"}))
 PRESETS.add("gfja", (GFJA, {**_PAPER, "negatives": "hard", **_NO_DCRS}))
 PRESETS.add("gfja+dcrs", (GFJA, {**_PAPER, "negatives": "hard", "diversity": (0.05, 0.25), "diversity_weight": 10.0}))
+PRESETS.add("m2f+dcrs", (M2F, {"diversity": (0.05, 0.25), "diversity_weight": 10.0}))

@@ -1,0 +1,29 @@
+"""Negatives of one batch, for models whose steps are not compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numba import njit
+
+from dpcml.kernels.batches import _edition
+from dpcml.kernels.negatives import draw_negatives
+
+
+@cache
+def drawing_kernel() -> Callable[..., Any]:
+    """Return the kernel ``draw(data, candidates, key, order, first, own, n, chosen)``.
+
+    It writes the positives ``order[first + own]`` to ``chosen[:, 0]`` and ``n`` negatives of each to ``chosen[:, 1:]``.
+    """
+    edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
+
+    @njit(nogil=True, cache=True)
+    def draw(data, candidates, key, order, first, own, n, chosen):
+        assert edition
+        draw_negatives(data, candidates, key, order, first, own, len(own), n, chosen)
+
+    kernel: Callable[..., Any] = draw
+    return kernel

@@ -1,0 +1,86 @@
+"""AdaCML: users who are seen differently by each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpcml.data.interactions import Interactions
+from dpcml.models.base import MODELS
+from dpcml.models.checks import at_least
+from dpcml.models.neural.backend import cross, inner, look_up, tensor
+from dpcml.models.neural.history import histories
+from dpcml.models.neural.metric import Metric
+from dpcml.models.neural.trainer import Tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@MODELS.register("adacml")
+@dataclass(eq=False)
+class AdaCML(Metric):
+    """Adaptive collaborative metric learning (Zhang et al., 2019).
+
+    A user's memory holds the items that the user likes. The target item attends to them, ``a_j = softmax_j(v_j . v)``,
+    and the user's vector adapts, ``u' = u + sum_j a_j v_j``; the score is ``-|u' - v|^2``, and a hinge keeps positives
+    closer than negatives. The target itself is left out of the memory: else positives would explain themselves.
+
+    Takes the parameters of `Metric`, and:
+
+    Parameters
+    ----------
+    history
+        Items in a user's memory at most; of more, some at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+    >>> likes[0, 4] = 0
+    >>> AdaCML(dim=8, n_candidates=3).fit(likes).recommend(0, n=1)[0]
+    array([4])
+    """
+
+    history: int = 50
+
+    name = "adacml"
+
+    def _check(self) -> None:
+        super()._check()
+        at_least("history", self.history, 1)
+
+    def _known(self, train_data: Interactions, device: str) -> dict[str, Any]:
+        return {"history": tensor(histories(train_data, self.history, self.random_state), device)}
+
+    def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
+        liked = p["history"][users]  # (B, H)
+        memory = look_up(p["item_vectors_"], liked.clamp(min=0))  # (B, H, d)
+        near = cross(memory, v)  # (B, H, K)
+        weights = masked_softmax(near, hidden(liked, items))
+        apart = u.square().sum(1)[:, None] + v.square().sum(2) - 2 * inner(u, v)
+        with_users = inner(u, memory)[:, :, None]
+        with_itself = (memory @ memory.mT) @ weights  # |m|^2 = w . (gram w)
+        return -(apart + (weights * (2 * (with_users - near) + with_itself)).sum(1))
+
+    def _floats_per_user(self, n_items: int) -> int:
+        return 5 * self.history * n_items + self.history * self.dim
+
+
+def hidden(liked: Tensor, items: Tensor) -> Tensor:
+    """Return which places of a history (B, H) do not count for items (B or 1, K): empty ones, and the item itself."""
+    return (liked[:, :, None] == items[:, None, :]) | (liked < 0)[:, :, None]
+
+
+def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return the softmax over dimension 1 of what is not masked; zeros where everything is.
+
+    Examples
+    --------
+    >>> from dpcml.models.neural.backend import load_torch
+    >>> torch = load_torch()
+    >>> masked_softmax(torch.zeros(1, 3, 1), torch.tensor([[[False], [False], [True]]]))[0, :, 0].tolist()
+    [0.5, 0.5, 0.0]
+    """
+    return logits.masked_fill(mask, -1e9).softmax(1).masked_fill(mask, 0.0)

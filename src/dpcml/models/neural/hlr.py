@@ -1,0 +1,106 @@
+"""HLR: relations between items, and between user and items on top of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dpcml.data.interactions import Interactions
+from dpcml.models.base import MODELS
+from dpcml.models.checks import at_least
+from dpcml.models.neural.adacml import hidden
+from dpcml.models.neural.backend import cross, load_torch, look_up, tensor
+from dpcml.models.neural.history import histories
+from dpcml.models.neural.metric import Metric, attention, translated
+from dpcml.models.neural.network import Table
+from dpcml.models.neural.trainer import Tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@MODELS.register("hlr")
+@dataclass(eq=False)
+class HLR(Metric):
+    """Hierarchical latent relations (Tran et al., 2021, "Hierarchical Latent Relation Modeling for Collaborative Metric
+    Learning").
+
+    The target item v has a relation to each item v_j that the user likes, ``r_j = sum_m w_jm m_m`` with ``w_j =
+    softmax_m(k_m . (v_j * v))``, and one to the user, ``r_0``, read from a second memory in the same way with u in
+    place of v_j. The user attends to them, ``a_j = softmax_j(u . r_j)``, and ``r = sum_j a_j r_j`` translates: the
+    score is ``-|u + r - v|^2``, and a hinge keeps positives closer than negatives. The target's relation to itself is
+    left out.
+
+    Takes the parameters of `Metric`, and:
+
+    Parameters
+    ----------
+    n_slots
+        Slots of each memory, M.
+    history
+        Liked items that count at most; of more, some at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+    >>> likes[0, 4] = 0
+    >>> HLR(dim=8, n_slots=4, n_candidates=3).fit(likes).recommend(0, n=1)[0]
+    array([4])
+    """  # noqa: D205 (the reference is long)
+
+    n_candidates: int = 5
+    n_slots: int = 10
+    history: int = 20
+
+    name = "hlr"
+    largest_batch: ClassVar[int] = 4096
+
+    def _check(self) -> None:
+        super()._check()
+        at_least("n_slots", self.n_slots, 1)
+        at_least("history", self.history, 1)
+
+    def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
+        slots, scale = (self.n_slots, self.dim), self.dim**-0.5
+        return {
+            **super()._tables(n_users, n_items),
+            "user_keys_": Table(slots, scale),
+            "user_memory_": Table(slots, 0.1 * scale),
+            "item_keys_": Table(slots, scale),
+            "item_memory_": Table(slots, 0.1 * scale),
+        }
+
+    def _known(self, train_data: Interactions, device: str) -> dict[str, Any]:
+        return {"history": tensor(histories(train_data, self.history, self.random_state), device)}
+
+    def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        torch = load_torch()
+        u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
+        liked = p["history"][users]  # (B, H)
+        past = look_up(p["item_vectors_"], liked.clamp(min=0))  # (B, H, d)
+        to_user = attention(p["user_keys_"], u, v)  # (B, M, K)
+        to_items = triple(past, p["item_keys_"], v).softmax(2)  # (B, H, M, K)
+        on_user = (u @ p["user_memory_"].T)[:, None, :] @ to_user  # (B, 1, K): u . r_0
+        on_items = ((u @ p["item_memory_"].T)[:, None, None, :] @ to_items)[:, :, 0]  # (B, H, K): u . r_j
+        on_items = on_items.masked_fill(hidden(liked, items), -1e9)
+        share = torch.cat([on_user, on_items], dim=1).softmax(1)  # (B, 1 + H, K)
+        mixed = (share[:, 1:, None, :] * to_items).sum(1)  # (B, M, K)
+        weights = torch.cat([share[:, :1] * to_user, mixed], dim=1)
+        return translated(u, v, weights, torch.cat([p["user_memory_"], p["item_memory_"]]))
+
+    def _floats_per_user(self, n_items: int) -> int:
+        return 3 * (self.history + 4) * self.n_slots * n_items
+
+
+def triple(past: Tensor, keys: Tensor, items: Tensor) -> Tensor:
+    """Return ``sum_d past_hd keys_md items_kd``, shape (B, H, M, K).
+
+    Past items have shape (B, H, d), keys (M, d), target items (B or 1, K, d).
+    The smaller side is multiplied with the keys first.
+    """
+    if len(items) == 1 or past.shape[1] <= items.shape[1]:
+        asking = (past[:, :, None, :] * keys).flatten(1, 2)  # (B, H M, d)
+        return cross(asking, items).view(*past.shape[:2], len(keys), -1)
+    asking = (items[:, :, None, :] * keys).flatten(1, 2)  # (B, K M, d)
+    return (asking @ past.mT).view(*items.shape[:2], len(keys), -1).permute(0, 3, 2, 1)

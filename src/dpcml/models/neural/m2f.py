@@ -1,0 +1,90 @@
+"""M2F: a matrix factorisation with several vectors per user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpcml.models.base import MODELS
+from dpcml.models.checks import at_least, bounds, positive
+from dpcml.models.neural.backend import largest_inner, load_torch, look_up
+from dpcml.models.neural.losses import diversity_hinge, least_squares
+from dpcml.models.neural.network import Network, Table
+from dpcml.models.neural.trainer import Tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@MODELS.register("m2f")
+@dataclass(eq=False)
+class M2F(Network):
+    """Multi-vector matrix factorisation (Guo et al., 2021, "The Stereotyping Problem in Collaboratively Filtered
+    Recommender Systems"; the score is that of Weston et al., 2013, "Nonlinear Latent Factorization by Embedding
+    Multiple User Interests").
+
+    The score is ``max_c <u_c, v_i>``, fitted by least squares: 1 for positives, 0 for sampled negatives. With a
+    ``diversity_weight``, the diversity hinge of DPCML (DCRS) is added, ``max(0, delta_1 - delta) + max(0, delta -
+    delta_2)`` with delta half the mean squared distance of a user's vectors, as a mean over the users of a batch.
+
+    Takes the parameters of `Network`, and:
+
+    Parameters
+    ----------
+    n_vectors
+        Vectors per user, C.
+    negative_weight
+        Weight of a negative's squared error.
+    diversity
+        Bounds (delta_1, delta_2); ``None`` leaves a bound out.
+    diversity_weight
+        Weight of the diversity hinge; 0 leaves it out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+    >>> likes[0, 4] = 0
+    >>> M2F(n_vectors=2, dim=8, n_candidates=3, learning_rate=0.01).fit(likes).recommend(0, n=1)[0]
+    array([4])
+    """  # noqa: D205 (the reference is long)
+
+    n_vectors: int = 4
+    negative_weight: float = 1.0
+    diversity: tuple[float | None, float | None] = (0.02, 0.15)
+    diversity_weight: float = 0.0
+
+    name = "m2f"
+
+    def _check(self) -> None:
+        super()._check()
+        at_least("n_vectors", self.n_vectors, 1)
+        positive("negative_weight", self.negative_weight)
+        positive("diversity_weight", self.diversity_weight, or_zero=True)
+        bounds("diversity", self.diversity)
+
+    def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
+        return {
+            "user_vectors_": Table((n_users, self.n_vectors, self.dim), 0.1),
+            "item_vectors_": Table((n_items, self.dim), 0.1),
+        }
+
+    def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        return largest_inner(user_vectors(p, users), look_up(p["item_vectors_"], items))
+
+    def _loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        loss = least_squares(self._chosen(self._score(p, users, items)), self.negative_weight)
+        if self.diversity_weight:
+            lower, upper = bounds("diversity", self.diversity)
+            present = load_torch().unique(users)
+            loss = loss + self.diversity_weight * diversity_hinge(user_vectors(p, present), lower, upper).mean()
+        return loss
+
+    def _floats_per_user(self, n_items: int) -> int:
+        return (1 + self.n_vectors) * n_items
+
+
+def user_vectors(p: Tensors, users: Tensor) -> Tensor:
+    """Return the vectors of some users; shape (B, C, d)."""
+    table = p["user_vectors_"]
+    return look_up(table.flatten(1), users).view(-1, *table.shape[1:])

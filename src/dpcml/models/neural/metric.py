@@ -1,0 +1,93 @@
+"""What the metric models share: vectors in the unit ball, a hinge on squared distances, translations from a memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpcml.arrays import FloatArray
+from dpcml.data.interactions import Interactions
+from dpcml.models.checks import choice, positive
+from dpcml.models.neural.backend import cross, inner
+from dpcml.models.neural.losses import hinge
+from dpcml.models.neural.network import Network, Table
+from dpcml.models.neural.trainer import Tensors
+from dpcml.training.start import STARTS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(eq=False)
+class Metric(Network):
+    """A model whose score is minus a squared distance; users and items have one vector each, in the unit ball.
+
+    Takes the parameters of `Network`, and:
+
+    Parameters
+    ----------
+    margin
+        How much closer a positive must be than a negative.
+    start
+        ``spectral`` or ``random``; see `dpcml.training.start`.
+    """
+
+    dim: int = 100
+    negatives: str = "hard"
+    margin: float = 1.0
+    start: str = "spectral"
+
+    def _check(self) -> None:
+        super()._check()
+        positive("margin", self.margin)
+        choice("start", self.start, tuple(STARTS))
+
+    def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
+        return {"user_vectors_": Table((n_users, self.dim)), "item_vectors_": Table((n_items, self.dim))}
+
+    def _start(self, train_data: Interactions, rng: np.random.Generator) -> dict[str, FloatArray]:
+        users, items = STARTS[self.start](train_data, 1, self.dim, rng)
+        vectors = {"user_vectors_": in_ball(users[:, 0]), "item_vectors_": in_ball(items)}
+        return super()._start(train_data, rng) | vectors
+
+    def _loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        return hinge(self._chosen(self._score(p, users, items)), self.margin)
+
+    def _project(self, p: Tensors) -> None:
+        for name in ("user_vectors_", "item_vectors_"):
+            vectors = p[name]
+            vectors.div_(vectors.norm(dim=1, keepdim=True).clamp_(min=1))
+
+
+def in_ball(vectors: FloatArray) -> FloatArray:
+    """Return vectors, those longer than 1 scaled to length 1.
+
+    Examples
+    --------
+    >>> in_ball(np.array([[0.0, 2.0], [0.5, 0.0]])).tolist()
+    [[0.0, 1.0], [0.5, 0.0]]
+    """
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1))
+
+
+def attention(keys: Tensor, users: Tensor, items: Tensor) -> Tensor:
+    """Return weights of the memory slots (B, M, K): ``softmax_m((u * v) . k_m)`` with keys (M, d).
+
+    Users have shape (B, d), items (B or 1, K, d).
+    """
+    return cross(users[:, None, :] * keys, items).softmax(1)
+
+
+def translated(users: Tensor, items: Tensor, weights: Tensor, memory: Tensor) -> Tensor:
+    """Return minus the squared distance ``|u + r - v|^2`` with ``r = sum_m w_m memory_m``; shape (B, K).
+
+    Users have shape (B, d), items (B or 1, K, d), weights (B, M, K), the memory (M, d). The square is multiplied out,
+    so that nothing of shape (B, K, d) is made.
+    """
+    apart = users.square().sum(1)[:, None] + items.square().sum(2) - 2 * inner(users, items)
+    with_users = (users @ memory.T)[:, :, None]  # (B, M, 1)
+    with_items = (items @ memory.T).mT  # (B or 1, M, K)
+    with_itself = (memory @ memory.T) @ weights  # (B, M, K)
+    return -(apart + (weights * (2 * (with_users - with_items) + with_itself)).sum(1))

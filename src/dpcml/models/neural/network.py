@@ -1,0 +1,214 @@
+"""The base of the models trained with PyTorch: tables of numbers, a score of pairs, a loss."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dpcml.arrays import Array, FloatArray, IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.evaluation.ranks import Scorer
+from dpcml.kernels.mining import CLOSEST
+from dpcml.models.checks import at_least, choice, positive
+from dpcml.models.neural.backend import available, check_device_name, load_torch, tensor, torch_threads
+from dpcml.models.neural.losses import cross_entropy, hardest
+from dpcml.models.neural.trainer import Tensors, Trainer
+from dpcml.models.trained import Trained
+from dpcml.training.draws import Draws
+from dpcml.training.samplers import SAMPLERS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+TEMPORARY_BYTES = 128 * 2**20  # what scoring holds besides the scores themselves
+NEGATIVES = ("uniform", "popularity", "hard")
+
+
+class Table(NamedTuple):
+    """A learned array at its start: normal numbers of this deviation around this value."""
+
+    shape: tuple[int, ...]
+    deviation: float = 0.0
+    centre: float = 0.0
+
+    def drawn(self, rng: np.random.Generator) -> FloatArray:
+        """Return starting values.
+
+        Examples
+        --------
+        >>> Table((2, 2), centre=1.0).drawn(np.random.default_rng(0)).tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+        """
+        values = rng.standard_normal(self.shape, dtype=np.float32)
+        return values * np.float32(self.deviation) + np.float32(self.centre)
+
+
+@dataclass(eq=False)
+class Network(Trained[Trainer]):
+    """A model that is trained with PyTorch.
+
+    A subclass names its learned tables (``_tables``), scores pairs (``_score``), and may have a loss (``_loss``), a
+    projection (``_project``), and things to know of the training data (``_known``) of its own. Tensors are
+    passed by name: ``p["item_vectors_"]``.
+
+    Parameters
+    ----------
+    dim
+        Dimension of the vectors, d.
+    negatives
+        ``uniform`` or ``popularity`` (all candidates are used), or ``hard`` (of uniform candidates the one that the
+        model scores highest).
+    n_candidates
+        Candidates per positive, S.
+    learning_rate, schedule
+        Rate of Adam, and how it falls: ``constant``, ``linear``, ``cosine``.
+    regularisation
+        Weight decay: share by which all vectors shrink per step, times the learning rate.
+    batch_size
+        Positives per step; by default a 64th of all, from 16 to 8192 (HLR: 4096).
+    epochs
+        Passes over all positives.
+    validate_every, patience, metric
+        With a validation part: look every so many epochs at this metric (released protocol), stop after so many looks
+        without improvement (None: never), and keep the best state.
+    device
+        ``cpu``, ``cuda``, or ``cuda:1``; a fitted model scores on the CPU.
+    random_state
+        Seed: the same seed gives the same result on the same machine with the same number of threads.
+    n_threads
+        Threads; all cores by default.
+    """
+
+    dim: int = 64
+    negatives: str = "uniform"
+    n_candidates: int = 10
+    learning_rate: float = 0.003
+    schedule: str = "linear"
+    regularisation: float = 0.0
+    batch_size: int | None = None
+    epochs: int = 50
+    validate_every: int = 5
+    patience: int | None = 3
+    metric: str = "P@3"
+    device: str = "cpu"
+    random_state: int = 0
+    n_threads: int | None = None
+
+    largest_batch: ClassVar[int] = 8192
+
+    def _check(self) -> None:
+        super()._check()
+        for field in ("dim", "n_candidates"):
+            at_least(field, getattr(self, field), 1)
+        if self.batch_size is not None:
+            at_least("batch_size", self.batch_size, 1)
+        positive("regularisation", self.regularisation, or_zero=True)
+        choice("negatives", self.negatives, NEGATIVES)
+        check_device_name(self.device)
+
+    @abstractmethod
+    def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
+        """Return what is learned, by the name of the fitted attribute."""
+
+    @abstractmethod
+    def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        """Return scores of shape (B, K) for users (B,) and items (B, K), or (1, K) where all have the same."""
+
+    def _start(self, train_data: Interactions, rng: np.random.Generator) -> dict[str, FloatArray]:
+        """Return starting values of all tables."""
+        tables = self._tables(train_data.n_users, train_data.n_items)
+        return {name: table.drawn(rng) for name, table in tables.items()}
+
+    def _known(self, train_data: Interactions, device: str) -> dict[str, Any]:
+        """Return tensors that are not learned."""
+        return {}
+
+    def _loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        """Return the mean loss of a batch; column 0 of ``items`` holds the positives."""
+        return cross_entropy(self._chosen(self._score(p, users, items)))
+
+    def _chosen(self, scores: Tensor) -> Tensor:
+        """Return the positive's score and those of the negatives that count."""
+        return hardest(scores) if SAMPLERS[self.negatives].choice == CLOSEST else scores
+
+    def _project(self, p: Tensors) -> None:
+        """Bring tensors back into their sets, in place, after a step."""
+
+    @abstractmethod
+    def _floats_per_user(self, n_items: int) -> int:
+        """Return how many numbers ``_score`` holds at once for all items of one user."""
+
+    def _fit(self, train_data: Interactions, valid: Interactions | None, **options: Any) -> None:
+        with torch_threads(self.n_threads):
+            super()._fit(train_data, valid, **options)
+
+    def _learner(self, train_data: Interactions) -> Trainer:
+        device = available(self.device)
+        size = self.batch_size or int(np.clip(train_data.n_positives // 64, 16, self.largest_batch))
+        return Trainer(
+            self,
+            self._start(train_data, np.random.default_rng(self.random_state)),
+            self._known(train_data, device),
+            Draws(train_data, SAMPLERS[self.negatives], self.n_candidates, size, self.random_state),
+            regularisation=self.regularisation,
+            device=device,
+        )
+
+    def _scorer(self, learner: Trainer) -> Scorer:
+        return _TrainerScorer(self, learner)
+
+    def _keep(self, learner: Trainer) -> None:
+        state = learner.state()
+        for name in learner.learned():
+            setattr(self, name, state[name].copy())
+        vars(self).pop("_ready", None)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        train_data = self._fitted()
+        return {name: table.shape for name, table in self._tables(train_data.n_users, train_data.n_items).items()}
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        super()._restore(arrays)
+        vars(self).pop("_ready", None)
+
+    def _loaded(self) -> Tensors:
+        """Return tensors of what was learned, made when they are needed first."""
+        if "_ready" not in vars(self):
+            learned = {name: tensor(values) for name, values in self._arrays().items()}
+            self._ready = {**self._known(self._fitted(), "cpu"), **learned}
+        return self._ready
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the score of every item for some users; shape (users, items)."""
+        rows = self._rows(users)
+        with torch_threads(self.n_threads):
+            return self._blocks(self._loaded(), rows, self._fitted().n_items, "cpu")
+
+    def _blocks(self, p: Tensors, rows: IntArray, n_items: int, device: str) -> FloatArray:
+        """Score users in blocks, so that temporaries stay below `TEMPORARY_BYTES` (or what one user takes)."""
+        torch = load_torch()
+        scores = np.empty((len(rows), n_items), dtype=np.float32)
+        block = max(1, TEMPORARY_BYTES // (4 * self._floats_per_user(n_items)))
+        every = torch.arange(n_items, device=device)[None]
+        with torch.no_grad():
+            for first in range(0, len(rows), block):
+                some = torch.from_numpy(rows[first : first + block].astype(np.int64)).to(device)
+                scores[first : first + block] = self._score(p, some, every).cpu().numpy()
+        return scores
+
+
+@dataclass(frozen=True)
+class _TrainerScorer:
+    """Scores in the middle of training."""
+
+    model: Network
+    trainer: Trainer
+
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores of shape (users, items)."""
+        trainer = self.trainer
+        return self.model._blocks(trainer.ready(), users, trainer.n_items, trainer.device)

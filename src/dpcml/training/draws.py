@@ -1,0 +1,79 @@
+"""Batches of positives with their negatives, for models that are trained outside the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dpcml.arrays import IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.kernels.drawing import drawing_kernel
+from dpcml.kernels.random import epoch_key
+from dpcml.training.samplers import Sampler, positives
+
+
+class Draws:
+    """Deals the positives out in batches, each with negatives of its own; a function of seed and epoch only.
+
+    Parameters
+    ----------
+    train
+        Positives to learn from.
+    sampler
+        Where negatives come from; choosing among them is left to the model.
+    n_candidates
+        Negatives per positive, S.
+    batch_size
+        Positives per batch.
+    seed
+        Of orders and negatives.
+
+    Examples
+    --------
+    >>> from dpcml.training.samplers import SAMPLERS
+    >>> train = Interactions.from_csr(np.eye(6))
+    >>> batches = list(Draws(train, SAMPLERS["uniform"], 3, 4, seed=0).epoch(0))
+    >>> [(users.shape, items.shape) for users, items in batches]
+    [((4,), (4, 4)), ((2,), (2, 4))]
+    >>> users, items = batches[0]
+    >>> bool((items[:, 0] == users).all() and (items[:, 1:] != users[:, None]).all())
+    True
+    """
+
+    def __init__(self, train: Interactions, sampler: Sampler, n_candidates: int, batch_size: int, seed: int) -> None:
+        self.n_candidates, self.batch_size, self.seed = n_candidates, batch_size, seed
+        self.n_items = train.n_items
+        self._data = positives(train)
+        self._candidates = sampler.candidates(train)
+        self.n_batches = -(-len(self._data.items) // batch_size)
+
+    def compile(self) -> None:
+        """Compile the kernel, or load it from the cache on disk."""
+        self._draw(np.zeros(1, dtype=np.int32), np.uint64(0), 0, 0)
+
+    def epoch(self, number: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield each batch's users, shape (B,), and items, shape (B, 1 + S): the positive, then its negatives."""
+        key = epoch_key(self.seed, number)
+        order = shuffled(len(self._data.items), key)
+        for first in range(0, len(order), self.batch_size):
+            size = min(self.batch_size, len(order) - first)
+            yield self._data.users[order[first : first + size]], self._draw(order, key, first, size)
+
+    def _draw(self, order: IntArray, key: np.uint64, first: int, size: int) -> IntArray:
+        chosen = np.empty((size, 1 + self.n_candidates), dtype=np.int32)
+        own = np.arange(size, dtype=np.int32)
+        drawing_kernel()(self._data, self._candidates, key, order, first, own, self.n_candidates, chosen)
+        return chosen
+
+
+def shuffled(n: int, key: np.uint64) -> IntArray:
+    """Return 0 to n - 1 in an order that depends on the key only.
+
+    Examples
+    --------
+    >>> sorted(shuffled(4, np.uint64(7)).tolist())
+    [0, 1, 2, 3]
+    """
+    rng = np.random.Generator(np.random.Philox(key=int(key)))
+    return rng.permutation(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64))
