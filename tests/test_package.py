@@ -8,7 +8,7 @@ import pytest
 
 import dpcml
 
-HEAVY = ("torch", "matplotlib", "fastapi", "numba", "polars", "scipy", "numpy", "pandas", "ray")
+HEAVY = ("torch", "matplotlib", "fastapi", "numba", "polars", "scipy", "numpy", "pandas", "ray", "implicit")
 
 
 def test_import_loads_nothing_heavy():

@@ -307,7 +307,8 @@ def test_unchecked_files_still_cannot_break_anything(folder):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        (MODEL, lambda arrays: {}, "'similarity_.indptr' is missing"),
+        (MODEL, lambda arrays: {}, "'similarity_' is missing"),
+        (MODEL, lambda arrays: {"similarity_.data": arrays["similarity_.data"]}, "'similarity_.indptr' is missing"),
         (MODEL, lambda arrays: {**arrays, "similarity_.data": arrays["similarity_.data"][1:]}, "shape"),
         (MODEL, lambda arrays: {**arrays, "similarity_.data": arrays["similarity_.data"].astype(int)}, "wrong type"),
         (MODEL, lambda arrays: {**arrays, "similarity_.indices": arrays["similarity_.indices"] + 1}, "position 40"),

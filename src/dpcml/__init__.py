@@ -13,23 +13,29 @@ if TYPE_CHECKING:
     from dpcml.evaluation.compare import compare as compare
     from dpcml.evaluation.evaluate import evaluate as evaluate
     from dpcml.evaluation.report import Report as Report
+    from dpcml.models.bpr import BPR as BPR
     from dpcml.models.dpcml import CML as CML
     from dpcml.models.dpcml import DPCML as DPCML
     from dpcml.models.ease import EASE as EASE
     from dpcml.models.gfja import GFJA as GFJA
+    from dpcml.models.ials import IALS as IALS
     from dpcml.models.item_knn import ItemKNN as ItemKNN
     from dpcml.models.popularity import Popularity as Popularity
+    from dpcml.models.rp3beta import RP3Beta as RP3Beta
     from dpcml.storage import load as load
     from dpcml.storage import save as save
 
 _HOMES = {
+    "BPR": "dpcml.models.bpr",
     "CML": "dpcml.models.dpcml",
     "DPCML": "dpcml.models.dpcml",
     "EASE": "dpcml.models.ease",
     "GFJA": "dpcml.models.gfja",
+    "IALS": "dpcml.models.ials",
     "Interactions": "dpcml.data.interactions",
     "ItemKNN": "dpcml.models.item_knn",
     "Popularity": "dpcml.models.popularity",
+    "RP3Beta": "dpcml.models.rp3beta",
     "Report": "dpcml.evaluation.report",
     "compare": "dpcml.evaluation.compare",
     "evaluate": "dpcml.evaluation.evaluate",

@@ -40,6 +40,17 @@ def test_bench_scaling_prints_the_growth():
     assert len(result.stdout.splitlines()) == 3
 
 
+def test_bench_methods_prints_one_object_and_writes_the_same(likes, tmp_path):
+    chosen = ["--model", "itemknn", "--model", "rp3beta", "--repeats", "1"]
+    command = ["bench", "methods", "--data", likes, *chosen, "--out", str(tmp_path / "methods.json")]
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert [one["name"] for one in found["methods"]] == ["itemknn", "rp3beta"]
+    assert json.loads((tmp_path / "methods.json").read_text()) == found
+    shown = CliRunner().invoke(app, command).stdout
+    assert "rp3beta" in shown
+    assert "RP3Beta" in shown
+
+
 @pytest.mark.parametrize("sizes", ["many", "10,20", ""])
 def test_bad_sizes_are_bad_input(sizes):
     result = CliRunner().invoke(app, ["bench", "scaling", "--sizes", sizes])
@@ -47,7 +58,7 @@ def test_bad_sizes_are_bad_input(sizes):
     assert "at least 1000" in result.output
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "train"])
+@pytest.mark.parametrize("verb", ["evaluate", "train", "methods"])
 def test_unknown_data_is_bad_input(verb):
     result = CliRunner().invoke(app, ["bench", verb, "--data", "steam-200"])
     assert result.exit_code == 2

@@ -8,7 +8,8 @@ from scipy import sparse
 
 from dpcml import Interactions, Popularity, evaluate, load, save
 from dpcml.errors import DataError, NotFittedError, ParameterError, UnknownIdError
-from dpcml.models import MODELS
+from dpcml.models import MODELS, Recommender
+from dpcml.models.base import FromHistory
 
 pytestmark = pytest.mark.parametrize("name", list(MODELS))
 
@@ -134,6 +135,48 @@ def test_similar_items_or_a_clear_cannot(model):
     assert 105 not in ids
     assert (ids < 120).sum() >= 4, "items of the other block are not alike"
     assert (np.diff(scores) <= 0).all()
+
+
+def test_new_users_are_served_or_there_is_a_clear_cannot(model, split):
+    left, right = np.arange(100, 110), np.arange(130, 140)
+    try:
+        scores = model.score_new([left, right[:3]])
+    except ParameterError as error:
+        assert "cannot serve users it was not trained on" in str(error)  # noqa: PT017
+        assert type(model)._score_histories is Recommender._score_histories
+        return
+    assert scores.shape == (2, split.train.n_items)
+    assert np.isfinite(scores).all()
+    if model.name != "popularity":
+        assert scores[0, 10:20].mean() > scores[0, 20:].max(), "more of the block that they like"
+        assert scores[1, 20:30].mean() > scores[1, :20].max()
+    one = model.score_new(left.tolist())
+    assert one.shape == (split.train.n_items,)
+    np.testing.assert_allclose(one, scores[0], rtol=1e-5, atol=1e-6)
+    twice_and_as_text = [str(item) for item in left[::-1]] * 2
+    np.testing.assert_allclose(model.score_new(twice_and_as_text), one, rtol=1e-5, atol=1e-6)
+
+
+def test_those_who_score_by_history_alone_score_a_known_user_like_a_new_one(name, model, split):
+    train = split.train
+    if not issubclass(MODELS[name], FromHistory):
+        pytest.skip("knows its users by more than their history")
+    users = [3, 40, 59]
+    histories = [train.item_ids[train.of(user)] for user in users]
+    assert (model.score_new(histories) == model.score(users)).all()
+
+
+def test_histories_that_say_nothing_are_refused(name, model):
+    with pytest.raises(UnknownIdError, match="unknown item '7'"):
+        model.score_new([[105], [106, 7]])
+    with pytest.raises(ParameterError, match="the history is empty"):
+        model.score_new([])
+    with pytest.raises(ParameterError, match="history 1 is empty"):
+        model.score_new([[105], []])
+    with pytest.raises(ParameterError, match="sequence of item ids"):
+        model.score_new(105)
+    with pytest.raises(NotFittedError, match="call fit"):
+        MODELS[name]().score_new([105])
 
 
 def test_takes_a_matrix_or_a_frame(name):

@@ -75,8 +75,7 @@ def train(
     found = {"data": name, **figures}
     if found["note"]:
         note(found["note"])
-    if (found["load_before"] or 0) > found["threads"] / 2:
-        note(f"the machine was busy (load {found['load_before']:.1f}): see 'spread' for how far to trust these figures")
+    _say_if_busy(found)
     if _done(found, out, as_json):
         return
     print(
@@ -159,6 +158,38 @@ def quality(
         )
 
 
+@app.command()
+def methods(
+    data: Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")] = "planted",
+    model: Annotated[list[str] | None, typer.Option(help="Only this model or preset; may be repeated.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs per fit; the first warms up.")] = 3,
+    repeats: Repeats = 3,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time an epoch of every method, or its fit where it has no epochs."""
+    from dpcml.benchmarks.methods import YARDSTICK, bench_methods
+    from dpcml.benchmarks.worlds import bench_data
+    from dpcml.tables import text_table
+
+    name, interactions = bench_data(data)
+    found = {"data": name, **bench_methods(interactions, methods=model, epochs=epochs, repeats=repeats)}
+    for skipped, why in found["skipped"].items():
+        note(f"no figures of {skipped}: {why}")
+    _say_if_busy(found)
+    if _done(found, out, as_json):
+        return
+    print(
+        f"{name}: {found['positives']:,} training positives of {found['users']:,} users and {found['items']:,} items;"
+        f" {found['threads']} threads"
+    )
+    rows = [
+        [one["name"], one["class"], one["per"], f"{one['seconds']:.4f}", f"{one['ratio']:.2f}" if one["ratio"] else ""]
+        for one in sorted(found["methods"], key=lambda one: (one["per"], one["seconds"]))
+    ]
+    print(text_table(["method", "class", "per", "seconds", f"/ {YARDSTICK} epoch"], rows))
+
+
 def _numbers(text: str) -> list[int]:
     from dpcml.errors import ParameterError
 
@@ -169,6 +200,11 @@ def _numbers(text: str) -> list[int]:
     if not found or min(found) < 1000:
         raise ParameterError(f"--sizes {text}: pass numbers of at least 1000 with commas, such as 1e5,1e6")
     return found
+
+
+def _say_if_busy(found: dict[str, Any]) -> None:
+    if (found["load_before"] or 0) > found["threads"] / 2:
+        note(f"the machine was busy (load {found['load_before']:.1f}): see 'spread' for how far to trust these figures")
 
 
 def _done(found: dict[str, Any], out: Path | None, as_json: bool) -> bool:

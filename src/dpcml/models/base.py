@@ -8,12 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 
 from dpcml.arrays import Array, FloatArray, IntArray
-from dpcml.data.fitting import fitting
+from dpcml.data.fitting import csr_arrays, csr_of, fitting
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.errors import DataError, NotFittedError, ParameterError, did_you_mean
 from dpcml.kernels import ranking
+from dpcml.models.histories import likes_of
 from dpcml.registry import Registry
 from dpcml.threads import over_rows
 
@@ -27,9 +29,10 @@ class Recommender(ABC):
     """A model that scores items for users: subclasses are dataclasses whose fields are the hyper-parameters.
 
     A subclass implements ``_fit`` and ``score``, checks its parameters in ``_check``, names what it has learned in
-    ``_shapes`` (or ``_arrays`` and ``_restore``), so that it can be saved, and is filed in `MODELS`.
-    Positions (rows and columns of the training matrix) go into ``score``; external ids go into and come out of
-    ``recommend`` and ``similar_items``. Larger scores are better.
+    ``_shapes``, so that it can be saved, and is filed in `MODELS`; where it can serve users whom it was not trained
+    on, it implements ``_score_histories`` (all that `FromHistory` asks for).
+    Positions (rows and columns of the training matrix) go into ``score``; external ids go into ``score_new``, and into
+    and out of ``recommend`` and ``similar_items``. Larger scores are better.
     """
 
     name: ClassVar[str]
@@ -59,18 +62,28 @@ class Recommender(ABC):
             Shape (users, items); seen items are scored like all others.
         """
 
+    @abstractmethod
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return name and shape of each fitted array of float32; ``train_`` is known by then."""
-        raise NotImplementedError
+        """Return name and shape of each fitted array or sparse matrix of float32; ``train_`` is known by then."""
 
     def _arrays(self) -> dict[str, Array]:
         """Return the arrays that, with parameters and training data, are the whole fitted model."""
-        return {name: fitting(vars(self), name, shape, "f") for name, shape in self._shapes().items()}
+        arrays: dict[str, Array] = {}
+        for name, shape in self._shapes().items():
+            learned = vars(self).get(name)
+            if isinstance(learned, sparse.csr_array):
+                arrays |= csr_arrays(name, learned)
+            else:
+                arrays[name] = fitting(vars(self), name, shape, "f")
+        return arrays
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what ``_arrays`` gave, without a copy; ``train_`` is there already."""
         for name, shape in self._shapes().items():
-            setattr(self, name, fitting(arrays, name, shape, "f"))
+            if any(part.startswith(f"{name}.") for part in arrays):
+                setattr(self, name, csr_of(arrays, name, (shape[0], shape[1]), "f"))
+            else:
+                setattr(self, name, fitting(arrays, name, shape, "f"))
 
     def fit(self, train: Any, valid: Any = None, **options: Any) -> Self:
         """Learn from positives.
@@ -150,6 +163,39 @@ class Recommender(ABC):
             ids[best[:, :longest] < 0] = -1 if ids.dtype.kind == "i" else None
         return (ids[0], scores[0, :longest]) if single else (ids, scores[:, :longest])
 
+    def score_new(self, histories: Any) -> FloatArray:
+        """Return the score of every item for users who were not in the training data, from what they like.
+
+        Parameters
+        ----------
+        histories
+            External ids of the items that one user likes, or a sequence of such sequences, one per user.
+
+        Returns
+        -------
+        FloatArray
+            Shape (items,) for one user, (users, items) for several; liked items are scored like all others.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> model = ItemKNN(k=2, shrink=0).fit(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]]))
+        >>> model.score_new([0])
+        array([0., 1., 0.], dtype=float32)
+        >>> model.score_new([[0], [2, 1]]).shape
+        (2, 3)
+        """
+        likes, single = likes_of(histories, self._fitted())
+        scores = self._score_histories(likes)
+        return scores[0] if single else scores
+
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        """Return scores from the likes of users, known or new: ones in a matrix of shape (users, items), as scores."""
+        raise ParameterError(
+            f"{type(self).__name__} cannot serve users it was not trained on: fit it anew with their positives, or use"
+            " itemknn, rp3beta, ease or ials"
+        )
+
     def similar_items(self, item: Any, n: int = 10) -> tuple[Array, FloatArray]:
         """Return the items most like one item: external ids and similarities, best first."""
         train = self._fitted()
@@ -179,6 +225,19 @@ class Recommender(ABC):
                 f"user row {rows.min() if rows.min() < 0 else rows.max()}: must be in 0..{n_users - 1}"
             )
         return rows.astype(np.int64)
+
+
+class FromHistory(Recommender):
+    """A model whose scores follow from a user's positives alone, so that new users are served like those it knows."""
+
+    @abstractmethod
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        """Return scores of shape (users, items) from likes of the same shape."""
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the score of every item, from what the users like; shape (users, items)."""
+        rows = self._rows(users)
+        return self._score_histories(self._fitted().csr[rows])
 
 
 def _best(

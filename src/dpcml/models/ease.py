@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import lapack
 
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.errors import DataError, ParameterError
-from dpcml.models.base import MODELS, Recommender
+from dpcml.models.base import MODELS, FromHistory
 from dpcml.models.checks import positive
 
 
 @MODELS.register("ease")
 @dataclass(eq=False)
-class EASE(Recommender):
+class EASE(FromHistory):
     """Predict a user's row of the matrix from itself, with a zero diagonal and a ridge penalty (Steck, 2019).
 
     With ``P = (X^T X + l2 I)^-1`` the weights are ``B_ij = -P_ij / P_jj`` off the diagonal; scores are ``X B``. The
@@ -62,9 +62,8 @@ class EASE(Recommender):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return {"weights_": (self._fitted().n_items,) * 2}
 
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return the summed weights of the user's items; shape (users, items)."""
-        return np.asarray(self._fitted().csr[self._rows(users)] @ self.weights_)
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        return np.asarray(likes @ self.weights_)
 
     def _similarity(self, columns: IntArray) -> FloatArray:
         return np.asarray(self.weights_[columns])

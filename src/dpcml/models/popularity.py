@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from dpcml.arrays import FloatArray, IntArray
+from dpcml.arrays import FloatArray
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS, Recommender
+from dpcml.models.base import MODELS, FromHistory
 
 
 @MODELS.register("popularity")
 @dataclass(eq=False)
-class Popularity(Recommender):
+class Popularity(FromHistory):
     """Score items by the number of users who like them, the same for everyone.
 
     Examples
@@ -34,7 +34,5 @@ class Popularity(Recommender):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return {"item_counts_": (self._fitted().n_items,)}
 
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return the items' counts, once per user; shape (users, items)."""
-        rows = self._rows(users)
-        return np.tile(self.item_counts_, (len(rows), 1))
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        return np.tile(self.item_counts_, (likes.shape[0], 1))

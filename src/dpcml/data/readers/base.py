@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -41,11 +42,12 @@ class Parsed:
     notes: tuple[str, ...] = ()  # what was guessed
 
 
-class Reader:
+class Reader(ABC):
     """A file format; a new one is a subclass in a file of its own, put into `READERS`."""
 
     takes: frozenset[str] = frozenset()  # the options that make sense for the format
 
+    @abstractmethod
     def matches(self, name: str, head: str) -> int:
         """Return how sure it is that a file has this format: 0 for no, 1 for perhaps, 2 likely, 3 certain.
 
@@ -56,11 +58,10 @@ class Reader:
         head
             The file's first lines.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def parse(self, source: Source, options: Options) -> Parsed:
         """Return the rows of a file, or raise a `DataError` that names file, line and rule."""
-        raise NotImplementedError
 
     def titles(self, name: str) -> tuple[str, ...]:
         """Return names of files with titles that may lie beside a file of this format."""
@@ -97,10 +98,11 @@ def check_options(name: str, reader: Reader, options: Options) -> None:
 
     Examples
     --------
-    >>> check_options("movielens", Reader(), Options(header=True))
+    >>> from dpcml.data.readers import Steam
+    >>> check_options("steam", Steam(), Options(header=True))
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: header=True: files of format 'movielens' take no such option
+    dpcml.errors.ParameterError: header=True: files of format 'steam' take no such option
     """
     for option, value in options.given().items():
         if option not in reader.takes:

@@ -1,0 +1,121 @@
+"""Every method on the same data in one run: seconds per epoch, or per fit where there are no epochs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from dpcml.benchmarks.training import spread
+from dpcml.data.interactions import Interactions
+from dpcml.errors import DataError, MissingExtraError
+from dpcml.models import MODELS, Recommender, create
+from dpcml.models.presets import PRESETS
+from dpcml.threads import thread_count
+
+YARDSTICK = "dpcml2"  # the paper's own method: others are told as multiples of its epoch
+EPOCHS = 3  # per fit; the first warms up
+
+
+def method_names() -> list[str]:
+    """Return the names of all models and presets, each once.
+
+    Examples
+    --------
+    >>> {"ease", "dpcml2"} <= set(method_names())
+    True
+    """
+    return list(dict.fromkeys([*MODELS, *PRESETS]))
+
+
+def bench_methods(
+    data: Interactions, *, methods: Sequence[str] | None = None, epochs: int = EPOCHS, repeats: int = 3, seed: int = 0
+) -> dict[str, Any]:
+    """Fit every method on the training part of a 60/20/20 split, without validation, and time it.
+
+    Parameters
+    ----------
+    data
+        All positives; they are split here.
+    methods
+        Names of models and presets; all by default.
+    epochs
+        Epochs per fit, at most. The first is not counted where there are others.
+    repeats
+        Rounds; in each, every method is fitted once, so that a busy spell hits all of them. The best counts.
+    seed
+        Of the split and of the models.
+
+    Returns
+    -------
+    dict
+        ``methods``: per method ``name``, ``class``, ``per`` (``epoch`` or ``fit``), ``seconds`` of the best round,
+        ``spread`` over rounds, and ``ratio`` to an epoch of DPCML2 (None without it); ``skipped``: why a method has no
+        figures, by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = Interactions.from_csr(np.random.default_rng(0).random((40, 30)) < 0.3)
+    >>> found = bench_methods(data, methods=["popularity"], repeats=1)
+    >>> found["methods"][0]["per"], found["skipped"]
+    ('fit', {})
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    train = data.split((0.6, 0.2, 0.2), seed)[0]
+    wanted = list(dict.fromkeys(method_names() if methods is None else methods))
+    models = {name: _shortened(create(name), epochs, seed) for name in wanted}
+    seconds: dict[str, list[float]] = {name: [] for name in wanted}
+    skipped: dict[str, str] = {}
+    for _ in range(repeats):
+        for name in [name for name in wanted if name not in skipped]:
+            try:
+                seconds[name].append(_seconds(models[name], train))
+            except (MissingExtraError, DataError) as error:
+                skipped[name] = str(error)
+    timed = [name for name in wanted if name not in skipped]
+    yardstick = min(seconds[YARDSTICK]) if YARDSTICK in timed else None
+    return {
+        "benchmark": "methods",
+        "users": train.n_users,
+        "items": train.n_items,
+        "positives": train.n_positives,
+        "threads": thread_count(),
+        "epochs": epochs,
+        "repeats": repeats,
+        "methods": [_figures(name, models[name], seconds[name], yardstick) for name in timed],
+        "skipped": skipped,
+        "load_before": load,
+    }
+
+
+def _shortened(model: Recommender, epochs: int, seed: int) -> Recommender:
+    """Return a model that trains for a few epochs only, if it trains in epochs."""
+    known = model.get_params()
+    changes = {"epochs": min(known["epochs"], epochs)} if "epochs" in known else {}
+    return model.set_params(**changes, **({"random_state": seed} if "random_state" in known else {}))
+
+
+def _seconds(model: Recommender, train: Interactions) -> float:
+    """Fit a model; return its seconds per epoch after the first, or those of the whole fit."""
+    started = time.perf_counter()
+    model.fit(train)
+    whole = time.perf_counter() - started
+    history = getattr(model, "history_", None)
+    if history is None:
+        return whole
+    return fmean(epoch.seconds for epoch in history.epochs[1:] or history.epochs)
+
+
+def _figures(name: str, model: Recommender, seconds: list[float], yardstick: float | None) -> dict[str, Any]:
+    best = min(seconds)
+    return {
+        "name": name,
+        "class": type(model).__name__,
+        "per": "epoch" if hasattr(model, "history_") else "fit",
+        "seconds": best,
+        "ratio": None if yardstick is None else best / yardstick,
+        "spread": spread(seconds),
+    }
