@@ -56,7 +56,7 @@ def judge(
     """Return a note for each row that the claim puts below another: whether it is, in how many metrics, by how much."""
     notes = []
     for worse in claim.worse:
-        found = gaps(done, data, claim.better, worse, metrics)
+        found = gaps(done, data, claim.better, worse, claim.metrics or metrics)
         if not found:
             continue
         above, below = (sum(gap.side == side for gap in found) for side in (1, -1))

@@ -13,7 +13,7 @@ import polars as pl
 from dpcml.arrays import IntArray
 from dpcml.data.catalog.find import locate
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError
+from dpcml.errors import DataError, DownloadError
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.experiments.ledger import Job, Ledger
 from dpcml.experiments.measures import MEASURES, Fitted
@@ -41,6 +41,8 @@ class Library:
         if name not in self._read:
             try:
                 self._read[name] = Source(name).read()
+            except DownloadError:
+                self._read[name] = DataError(f"{name} is not on this machine: run 'dpcml data fetch {name}'")
             except Exception as error:
                 self._read[name] = error
         found = self._read[name]

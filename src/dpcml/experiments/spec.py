@@ -37,6 +37,7 @@ class Claim:
     better: str  # label of a row
     worse: tuple[str, ...]  # labels of rows
     by: str = "paper"  # whose claim: the paper's, or a ``control`` of ours
+    metrics: tuple[str, ...] = ()  # that it is about; all by default
 
 
 @dataclass(frozen=True)
@@ -127,14 +128,13 @@ def parse_spec(
     _check(plain, Spec, name, ("name", "rows", "claims", "quick"))
     sets = tuple(plain.pop("data", ()))
     made = tuple(row for one in sets or (None,) for given in rows for row in _rows(given, one, grid, changes, name))
-    others: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
     return Spec(
         name=name,
         rows=made,
         data=sets,
-        claims=tuple(Claim(**{**claim, "worse": tuple(claim["worse"])}) for claim in claims),
+        claims=tuple(Claim(**_tuples(claim)) for claim in claims),
         quick=quick,
-        **others,
+        **_tuples(plain),
     )
 
 
@@ -172,6 +172,10 @@ def _rows(
         said = {key: entry[key].format(**point) for key in ("label", "paper") if entry.get(key)}
         parameters = {**settings, **hurried, **point}
         yield Row(**{**entry, **said, "parameters": parameters, "point": point})
+
+
+def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
 
 def _known(model: str) -> Mapping[str, Any]:

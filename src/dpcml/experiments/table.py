@@ -31,11 +31,11 @@ class Cell:
         if math.isnan(self.mean):
             return "-"
         spread = "" if self.spread is None else f" ± {self.spread:.{self.digits}f}"
-        return f"{self.mean:.{self.digits}f}{spread}"
+        return f"{self.mean:,.{self.digits}f}{spread}"
 
     def paper(self) -> str:
         """Return the paper's figure as text."""
-        return "" if self.theirs is None else f"{self.theirs:.{self.digits}f}"
+        return "" if self.theirs is None else f"{self.theirs:,.{self.digits}f}"
 
     def difference(self) -> str:
         """Return ours minus theirs, as the rounded figures give it.
@@ -46,7 +46,7 @@ class Cell:
         ('+0.25', '')
         """
         gap = self.gap()
-        return "" if gap is None else f"{gap:+.{self.digits}f}"
+        return "" if gap is None else f"{gap:+,.{self.digits}f}"
 
     def gap(self) -> float | None:
         """Return ours minus theirs, both rounded as shown; None without theirs."""

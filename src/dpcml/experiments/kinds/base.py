@@ -49,6 +49,10 @@ class Results:
         found = set(self.done["data"]) if self.done.height else set()
         return [name for name in self.spec.sets() if name in found]
 
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the finished runs as plain data, set by set in the study's order."""
+        return [line for data in self.sets() for line in self.on(data).iter_rows(named=True)]
+
     def picture(self, name: str, caption: str, draw: Callable[[], Any]) -> Block:
         """Draw a figure and return the block that shows it, or a note where matplotlib is missing."""
         name = f"{self.spec.name}-{name}" if name else self.spec.name
