@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def both_ways(matrix: sparse.csr_array, device: str) -> tuple[Tensor, Tensor]:
     """Return a sparse matrix and its transpose as tensors of float32."""
-    return _tensor(matrix.tocsr(), device), _tensor(matrix.T.tocsr(), device)
+    return _tensor(matrix.tocsr().sorted_indices(), device), _tensor(matrix.T.tocsr().sorted_indices(), device)
 
 
 def _tensor(matrix: sparse.csr_array, device: str) -> Tensor:
