@@ -14,8 +14,7 @@ from dpcml.kernels.negatives import draw_negatives
 
 @cache
 def drawing_kernel() -> Callable[..., Any]:
-    """Return the kernel ``draw(data, candidates, key, first, pairs, own, n, chosen)``, see `draw_negatives`.
-    """
+    """Return the kernel ``draw(data, candidates, key, first, pairs, own, n, chosen)``, see `draw_negatives`."""
     edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
 
     @njit(nogil=True, cache=True)
