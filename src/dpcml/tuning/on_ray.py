@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,8 @@ class OnRay:
             address = os.environ.get("RAY_ADDRESS", "local")
             cores = {"num_cpus": self.share.workers * self.share.threads} if address == "local" else {}
             with threads_of_children(self.share.threads):
-                self._ray.init(address=address, include_dashboard=False, log_to_driver=False, **cores)
+                quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
+                self._ray.init(address=address, **quiet, **cores)
             self._ours = True
         self._parts = [self._ray.put(part) for part in self.data]
         return self
