@@ -15,6 +15,7 @@ from dpcml.cli.demo import demo
 from dpcml.cli.evaluate import evaluate
 from dpcml.cli.reproduce import reproduce
 from dpcml.cli.train import train
+from dpcml.cli.tune import tune
 from dpcml.errors import DpcmlError
 
 
@@ -52,6 +53,7 @@ app.add_typer(bench.app, name="bench")
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(tune)
 app.command()(reproduce)
 
 
