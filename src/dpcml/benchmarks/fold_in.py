@@ -12,6 +12,7 @@ from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.errors import ParameterError
 from dpcml.evaluation.evaluate import evaluate
+from dpcml.evaluation.ranks import Scorer
 from dpcml.models import Recommender, create
 from dpcml.models.multi_interest import MultiInterest
 
@@ -107,7 +108,7 @@ def _run(data: Interactions, name: str, held_out: float, seed: int, settings: di
     if not isinstance(without, MultiInterest):
         raise ParameterError(f"{name} has no vectors to fold in: use dpcml, cml or gfja")
     popular = create("popularity").fit(parts[0])
-    scorers = {"trained": with_them, "folded": FromHistories(without, train), "popularity": popular}
+    scorers: dict[str, Scorer] = {"trained": with_them, "folded": FromHistories(without, train), "popularity": popular}
     found: dict[str, Any] = {"model": without}
     for kind, scorer in scorers.items():
         report = evaluate(scorer, train, test, valid=valid, users=absent, at=(3, 10), beyond=False)
