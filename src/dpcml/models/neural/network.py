@@ -69,7 +69,7 @@ class Network(Trained[Trainer]):
     regularisation
         Weight decay: share by which all vectors shrink per step, times the learning rate.
     batch_size
-        Positives per step; by default a 64th of all, from 16 to 8192 (HLR: 4096).
+        Positives per step; by default a 64th of all, from 16 to 2048 (HLR: 1024).
     epochs
         Passes over all positives.
     validate_every, patience, metric
@@ -98,7 +98,7 @@ class Network(Trained[Trainer]):
     random_state: int = 0
     n_threads: int | None = None
 
-    largest_batch: ClassVar[int] = 8192
+    largest_batch: ClassVar[int] = 2048  # beyond that, what a step holds leaves the cache
 
     def _check(self) -> None:
         super()._check()
