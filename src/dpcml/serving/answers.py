@@ -47,7 +47,7 @@ def items(served: Served, ids: Array | Sequence[Any]) -> list[dict[str, Any]]:
     return [item(served, int(column)) for column in served.model.train_.item_columns(ids)]
 
 
-def listed(served: Served, ids: Array, scores: Array, reasons: Sequence[Any] | None) -> list[dict[str, Any]]:
+def listed(served: Served, ids: Array, scores: Array, reasons: Sequence[Any] | None = None) -> list[dict[str, Any]]:
     """Return a list of recommendations; the padding of short lists is left out."""
     kept = np.flatnonzero(np.isfinite(scores))
     found = [

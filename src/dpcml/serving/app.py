@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI
-from fastapi.routing import APIRoute
+from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from dpcml.serving.access import allowed
@@ -33,6 +33,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "The token is missing or wrong."},
     404: {"model": Problem, "description": "An id, or the model, is unknown."},
     413: {"model": Problem, "description": "The body is too large."},
+    415: {"model": Problem, "description": "The body is not declared as JSON."},
     422: {"model": Problem, "description": "A value is out of its limits, or the model cannot do this."},
 }
 
@@ -74,8 +75,10 @@ def create_app(
     for part in (lists, people, catalogue):
         app.include_router(part.router, prefix=API, dependencies=[Depends(allowed)], responses=PROBLEMS)
     app.include_router(state.router)
-    paths = [route.path for route in app.routes if isinstance(route, APIRoute)]
-    app.mount("/", StaticFiles(directory=str(resources.files("dpcml.serving") / "static"), html=True), name="page")
+    paths = app.openapi()["paths"]
+    page = Path(str(resources.files("dpcml.serving") / "static"))
+    app.add_api_route("/", lambda: FileResponse(page / "index.html"), include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=page), name="page")
     handle_failures(app)
     metrics = Metrics(paths, settings.counters)
     directories = {"main": Path(directory)} | ({} if settings.compare is None else {"compare": settings.compare})

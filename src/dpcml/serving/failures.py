@@ -95,6 +95,9 @@ def _invalid(request: Request, error: Exception) -> Response:
     found = error.errors()
     if any(one["type"] == "json_invalid" for one in found):
         return failure(400, "malformed", "the body is no JSON", _HTTP[400][1])
+    if any(one["loc"] == ("body",) for one in found) and "json" not in request.headers.get("content-type", ""):
+        hint = "send a JSON object with the header 'Content-Type: application/json'"
+        return failure(415, "not_json", "the body is missing or not declared as JSON", hint)
     reasons = [f"{'.'.join(str(part) for part in one['loc'][1:]) or 'body'}: {one['msg']}" for one in found[:5]]
     more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
     return failure(422, "invalid", "; ".join(reasons) + more, "see /openapi.json for the fields and their limits")

@@ -45,7 +45,10 @@ class Metrics:
         self.paths = [*dict.fromkeys(paths), OTHER]
         self._width = len(self.paths) * (len(STATUSES) + len(BUCKETS) + 2) + 1 + len(RELOADS)
         self._lock = threading.Lock()
-        slot, self._all = (0, np.zeros((1, self._width))) if file is None else self._share(file)
+        slot = 0
+        self._all: Array = np.zeros((1, self._width))  # a row for every process
+        if file is not None:
+            slot, self._all = self._share(file)
         counts, rest = np.split(self._all[slot], [len(self.paths) * len(STATUSES)])
         latency, rest = np.split(rest, [len(self.paths) * (len(BUCKETS) + 2)])
         self._statuses = counts.reshape(len(self.paths), -1)

@@ -94,5 +94,5 @@ def _by_likes(model: Recommender, rows: IntArray) -> FloatArray:
 
 
 def _scaled(places: FloatArray) -> FloatArray:
-    centered = places - places.mean(axis=0)
+    centered: FloatArray = places - places.mean(axis=0)
     return centered / max(float(np.abs(centered).max(initial=0.0)), 1e-12)

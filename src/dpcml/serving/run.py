@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -60,8 +61,10 @@ def run(
     """
     for folder in (directory, *([settings.compare] if settings.compare else [])):
         load(folder)  # an error here is told once, not by every worker
-    log_to_stderr()
     place = bind(host, port)
+    log_to_stderr()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)  # uvicorn finishes what was taken, then raises the signal again
     name = f"[{host}]" if ":" in host else host
     ready(f"http://{name}:{place.getsockname()[1]}/")
     common: dict[str, Any] = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": PATIENCE}
@@ -95,6 +98,10 @@ def bind(host: str, port: int) -> socket.socket:
         raise DataError(f"{host}:{port}: cannot be listened at ({reason}); choose another --host or --port") from None
     place.set_inheritable(True)
     return place
+
+
+def _end(number: int, frame: object) -> None:
+    sys.exit(0)
 
 
 def _worker(directory: Path, settings: ServeSettings) -> FastAPI:

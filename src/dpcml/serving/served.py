@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,13 +14,13 @@ from typing import Any
 
 from dpcml.errors import DataError, DpcmlError
 from dpcml.models import Recommender
+from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving.failures import Refused
 from dpcml.serving.logs import say
 from dpcml.serving.projection import ItemMap, item_map
 from dpcml.serving.search import Finder
 from dpcml.storage import load, read_card
 
-ABILITIES = ("interests", "recommend_new", "similar_items", "similar_users")
 ATTEMPTS = 2  # to load a folder that is replaced while it is read
 
 
@@ -55,9 +56,8 @@ class Served:
             except DataError:
                 if attempt + 1 == ATTEMPTS:
                     raise
-        able = {name: _can(model, name) for name in ABILITIES}
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(model, card, able, now)
+        return cls(model, card, _abilities(model), now)
 
     @property
     def mark(self) -> str:
@@ -129,18 +129,21 @@ class Shelf:
             return new
 
 
-def _can(model: Recommender, ability: str) -> bool:
-    """Ask a model something of a kind; models say what they cannot do with an error."""
+def _abilities(model: Recommender) -> dict[str, bool]:
+    """Ask a model one question of each kind; what it cannot do it says with an error."""
     train = model._fitted()
     item, user = train.item_ids.tolist()[0], train.user_ids.tolist()[0]
     questions: dict[str, Callable[[], Any]] = {
-        "interests": lambda: model.interests(user),  # type: ignore[attr-defined]
-        "recommend_new": lambda: model.recommend_new([item], n=1),  # type: ignore[attr-defined]
+        "recommend": lambda: model.recommend(user, n=1, explain=True),
+        "recommend_new": lambda: model.recommend_new([item], n=1),
         "similar_items": lambda: model.similar_items(item, n=1),
-        "similar_users": lambda: model.similar_users(user, n=1),  # type: ignore[attr-defined]
+        "similar_users": lambda: model.similar_users(user, n=1),
     }
-    try:
-        questions[ability]()
-    except (AttributeError, DpcmlError):
-        return False
-    return True
+    if isinstance(model, MultiInterest):
+        questions["interests"] = lambda: model.interests(user)
+    able = dict.fromkeys((*questions, "interests"), False)
+    for name, question in questions.items():
+        with suppress(DpcmlError):
+            question()
+            able[name] = True
+    return able

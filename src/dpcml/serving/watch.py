@@ -26,7 +26,7 @@ HEADERS = (
 
 
 class Watch:
-    """An ASGI middleware; logs hold the route of a request, never its query or body."""
+    """An ASGI middleware; logs hold the path of a request, never its query or body."""
 
     def __init__(self, app: App, metrics: Metrics, max_body: int, log_requests: bool) -> None:
         self.app, self.metrics, self.max_body, self.log_requests = app, metrics, max_body, log_requests
@@ -54,17 +54,21 @@ class Watch:
             else:
                 await self.app(scope, _limited(receive, self.max_body), sending)
         except Exception as error:
-            say("failed", logging.ERROR, error=error, path=_route(scope), request=mark)
+            say("failed", logging.ERROR, error=error, path=self._path(scope), request=mark)
             if not status:
                 hint = "this is a fault of the server: its log tells more under this request's id"
                 await failure(500, "internal", f"request {mark} failed", hint)(scope, receive, sending)
         finally:
             seconds = time.perf_counter() - begin
-            path = _route(scope)
+            path = self._path(scope)
             self.metrics.count(path, status, seconds)
             if self.log_requests:
                 took = round(1000 * seconds, 2)
                 say("request", method=scope["method"], path=path, status=status, milliseconds=took, request=mark)
+
+    def _path(self, scope: MutableMapping[str, Any]) -> str:
+        """Return the path of a request where it is one of ours; anything else may hold anything."""
+        return scope["path"] if scope["path"] in self.metrics.paths else OTHER
 
 
 def _announced(scope: MutableMapping[str, Any]) -> int:
@@ -86,7 +90,3 @@ def _limited(receive: Receive, limit: int) -> Receive:
         return message
 
     return reading
-
-
-def _route(scope: MutableMapping[str, Any]) -> str:
-    return getattr(scope.get("route"), "path", OTHER)

@@ -19,26 +19,14 @@ AnyId = Annotated[str, Query(min_length=1, max_length=schemas.LONGEST_ID, patter
 Count = Annotated[int, Query(ge=1, le=schemas.MAX_N)]
 
 
-def _options(served: Served, asked: schemas.Options) -> dict[str, Any]:
-    """Return the options for a model; those that its kind does not know are refused, unless they ask for nothing."""
-    options = asked.model_dump(include={"n", "exclude_seen", "items", "where", "explain"})
-    if served.able["interests"]:
-        return {**options, "mix": asked.mix}
-    if asked.mix:
-        raise Refused(
-            422, "cannot", f"mix={asked.mix}: {served.card['class']} knows no interests to mix", "leave out 'mix'"
-        )
-    return options
+def _options(asked: schemas.Options) -> dict[str, Any]:
+    return asked.model_dump(include=set(schemas.Options.model_fields))
 
 
 @router.post("/recommend", response_model=schemas.OneList, summary="A list for one user")
 def recommend(served: Chosen, asked: schemas.RecommendOne) -> Response:
     """Return the best items for a user of the training data."""
-    ids, scores, *reasons = served.model.recommend(asked.user, **_options(served, asked))
-    found = listed(served, ids, scores, *reasons or [None])
-    if not found:
-        raise nothing_left()
-    return answer(served, {"items": found})
+    return _one_list(served, *served.model.recommend(asked.user, **_options(asked)))
 
 
 @router.post("/recommend/batch", response_model=schemas.ManyLists, summary="Lists for many users")
@@ -49,9 +37,9 @@ def recommend_many(served: Chosen, asked: schemas.RecommendMany) -> Response:
             422, "invalid", f"n={asked.n} for {len(asked.users)} users: at most {schemas.MAX_LISTED:,} items at a time",
             "send fewer users at a time",
         )  # fmt: skip
-    ids, scores, *reasons = served.model.recommend(asked.users, **_options(served, asked))
+    parts = served.model.recommend(asked.users, **_options(asked))  # ids, scores, perhaps reasons
     lists = [
-        {"user": plain_id(user), "items": listed(served, ids[k], scores[k], reasons[0][k] if reasons else None)}
+        {"user": plain_id(user), "items": listed(served, *(part[k] for part in parts))}
         for k, user in enumerate(asked.users)
     ]
     if not any(one["items"] for one in lists):
@@ -62,11 +50,7 @@ def recommend_many(served: Chosen, asked: schemas.RecommendMany) -> Response:
 @router.post("/recommend/new", response_model=schemas.OneList, summary="A list for somebody new")
 def recommend_new(served: Chosen, asked: schemas.RecommendNew) -> Response:
     """Return the best items for somebody who was not in the training data, from the items that they like."""
-    ids, scores, *reasons = served.model.recommend_new(asked.history, **_options(served, asked))
-    found = listed(served, ids, scores, *reasons or [None])
-    if not found:
-        raise nothing_left()
-    return answer(served, {"items": found})
+    return _one_list(served, *served.model.recommend_new(asked.history, **_options(asked)))
 
 
 @router.get("/similar/items", response_model=schemas.SimilarItems, summary="Items like an item")
@@ -83,3 +67,10 @@ def similar_users(served: Chosen, user: AnyId, n: Count = 10) -> Response:
     ids, alike = served.model.similar_users(user, n=n)
     found = [{"id": plain_id(one), "similarity": float(how)} for one, how in zip(ids, alike, strict=True)]
     return answer(served, {"users": found})
+
+
+def _one_list(served: Served, *parts: Any) -> Response:
+    found = listed(served, *parts)
+    if not found:
+        raise nothing_left()
+    return answer(served, {"items": found})

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving import schemas
 from dpcml.serving.access import Chosen
 from dpcml.serving.answers import answer, interests, item, plain_id
@@ -20,25 +21,25 @@ Text = Annotated[str, Query(max_length=200, description="Part of an id or a name
 Limit = Annotated[int, Query(ge=1, le=100)]
 
 
-def _with_interests(served: Served) -> Served:
-    if not served.able["interests"]:
+def _with_interests(served: Served) -> MultiInterest:
+    if not isinstance(served.model, MultiInterest):
         raise Refused(
             422, "cannot", f"{served.card['class']} knows no interests", "serve a model such as dpcml, cml or gfja"
         )
-    return served
+    return served.model
 
 
 @router.get("/interests", response_model=schemas.Interests, summary="A user's interests")
 def user_interests(served: Chosen, user: AnyId) -> Response:
     """Return what a user likes as named groups, largest first."""
-    found = _with_interests(served).model.interests(user)
+    found = _with_interests(served).interests(user)
     return answer(served, {"interests": interests(served, found)})
 
 
 @router.post("/interests/new", response_model=schemas.Interests, summary="Somebody new's interests")
 def new_interests(served: Chosen, asked: schemas.NewHistory) -> Response:
     """Return what somebody new likes as named groups, largest first."""
-    found = _with_interests(served).model.interests_new(asked.history)
+    found = _with_interests(served).interests_new(asked.history)
     return answer(served, {"interests": interests(served, found)})
 
 
