@@ -7,6 +7,8 @@ from dpcml.serving.app import create_app
 from dpcml.serving.settings import ServeSettings
 
 schemathesis = pytest.importorskip("schemathesis")
+from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
+
 EXAMPLES = settings(
     max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
@@ -35,7 +37,10 @@ def test_answers_are_as_described(described, mode):
         @EXAMPLES
         @given(case=operation.as_strategy(generation_mode=kind))
         def check(case):
-            case.call_and_validate()
+            answer = case.call()
+            # What fits the description may still ask for what the model cannot do, such as an unknown category.
+            asked = answer.status_code == 422 and answer.json()["error"] in ("cannot", "nothing_left")
+            case.validate_response(answer, excluded_checks=[positive_data_acceptance] if asked else [])
 
         check()
         seen.append(operation.path)

@@ -11,14 +11,12 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from dpcml.serving.failures import Refused
 from dpcml.serving.served import Served
 
-_bearer = HTTPBearer(auto_error=False, description="The token that the server was started with, if any.")
+bearer = HTTPBearer(auto_error=False, description="The token that the server was started with, if any.")
 
 
-def allowed(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)] = None) -> None:
-    """Refuse a request without the token, where the server has one; the comparison takes the same time for all."""
-    token: str | None = request.app.state.settings.token
-    if token is None:
-        return
+def allowed(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)] = None) -> None:
+    """Refuse a request without the token; the comparison takes the same time for all."""
+    token: str = request.app.state.settings.token
     sent = b"" if given is None else given.credentials.encode("utf-8", "surrogateescape")
     if not hmac.compare_digest(sent, token.encode()):
         raise Refused(

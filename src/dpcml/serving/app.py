@@ -72,9 +72,11 @@ def create_app(
         redoc_url=None,
         lifespan=_life,
     )
+    guards = [] if settings.token is None else [Depends(allowed)]
     for part in (lists, people, catalogue):
-        app.include_router(part.router, prefix=API, dependencies=[Depends(allowed)], responses=PROBLEMS)
+        app.include_router(part.router, prefix=API, responses=PROBLEMS, dependencies=guards)
     app.include_router(state.router)
+    app.include_router(state.guarded, dependencies=guards)
     paths = app.openapi()["paths"]
     page = Path(str(resources.files("dpcml.serving") / "static"))
     app.add_api_route("/", lambda: FileResponse(page / "index.html"), include_in_schema=False)

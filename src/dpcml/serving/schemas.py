@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
 
 MAX_N = 1000  # items of one list
 MAX_USERS = 1000  # users of one request
@@ -13,9 +13,17 @@ MAX_CHOICE = 100_000  # items to choose from
 MAX_LISTED = 100_000  # items of all lists of one request
 LONGEST_ID = 512  # characters
 
+
+def _no_other_kind(value: Any) -> Any:
+    if isinstance(value, (bool, str)):
+        raise ValueError("should be a whole number")
+    return value
+
+
 TextId = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00]+$")]
-Id = StrictInt | TextId
-N = Annotated[int, Field(strict=True, ge=1, le=MAX_N, description="How many items at most.")]
+Whole = Annotated[int, BeforeValidator(_no_other_kind)]  # 10.0 is a whole number in JSON, "10" and true are none
+Id = Whole | TextId
+N = Annotated[int, Field(ge=1, le=MAX_N, description="How many items at most."), BeforeValidator(_no_other_kind)]
 History = Annotated[
     list[Id],
     Field(min_length=1, max_length=MAX_HISTORY, description="Ids of the items that somebody likes.", examples=[[1, 7]]),

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dpcml.errors import DataError, DpcmlError
 from dpcml.models import Recommender
@@ -21,6 +23,8 @@ from dpcml.serving.projection import ItemMap, item_map
 from dpcml.serving.search import Finder
 from dpcml.storage import load, read_card
 
+DESCRIBED = 20_000  # items whose description is kept
+EXACT = 2**53  # integers up to it survive JSON readers that know floating point numbers only
 ATTEMPTS = 2  # to load a folder that is replaced while it is read
 
 
@@ -65,6 +69,18 @@ class Served:
         return str(self.card["files"]["model.safetensors"]["sha256"])[:12]
 
     @cached_property
+    def described(self) -> Callable[[int], dict[str, Any]]:
+        """Tells of an item, by its position, what is sent of it: id, title, categories."""
+        table = self.model.train_.items
+
+        @lru_cache(maxsize=DESCRIBED)
+        def describe(column: int) -> dict[str, Any]:
+            categories = [] if table.attributes is None else table.attributes.of(column)
+            return {"id": plain_id(table.ids[column]), "title": table.title(column), "categories": categories}
+
+        return describe
+
+    @cached_property
     def items(self) -> Finder:
         """Finds items by id or title."""
         train = self.model.train_
@@ -80,6 +96,19 @@ class Served:
     def map(self) -> ItemMap:
         """Items in two dimensions."""
         return item_map(self.model)
+
+
+def plain_id(one: Any) -> int | str:
+    """Return an id as JSON: a number that every reader keeps exactly, otherwise text; both are understood.
+
+    Examples
+    --------
+    >>> plain_id(np.int64(7)), plain_id("ann"), plain_id(2**60)
+    (7, 'ann', '1152921504606846976')
+    """
+    if isinstance(one, (int, np.integer)) and abs(int(one)) <= EXACT:
+        return int(one)
+    return str(one)
 
 
 class Shelf:

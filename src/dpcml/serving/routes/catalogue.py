@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from dpcml.serving import schemas
 from dpcml.serving.access import Chosen
-from dpcml.serving.answers import answer, item
+from dpcml.serving.answers import answer
 from dpcml.serving.failures import PlainJson
 from dpcml.serving.routes.people import Limit
 from dpcml.serving.served import Served, Shelf
@@ -22,7 +22,7 @@ Text = Annotated[str, Query(max_length=200, description="Part of a title, or an 
 @router.get("/items", response_model=schemas.Items, summary="Find items")
 def find_items(served: Chosen, q: Text = "", limit: Limit = 20) -> Response:
     """Return items by id or title: beginnings first, then any part; case and accents do not matter."""
-    return answer(served, {"items": [item(served, column) for column in served.items.find(q, limit)]})
+    return answer(served, {"items": [served.described(column) for column in served.items.find(q, limit)]})
 
 
 @router.get("/map", response_model=schemas.Map, summary="The map of items")
@@ -30,7 +30,7 @@ def item_map(served: Chosen) -> Response:
     """Return the most liked items in two dimensions; interests say where they lie on the same map."""
     likes = served.model.train_.per_item
     found = [
-        {**item(served, column), "x": round(x, 4), "y": round(y, 4), "likes": int(likes[column])}
+        {**served.described(column), "x": round(x, 4), "y": round(y, 4), "likes": int(likes[column])}
         for column, (x, y) in zip(served.map.rows.tolist(), served.map.places.tolist(), strict=True)
     ]
     return answer(served, {"items": found})

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from dpcml.serving import schemas
 from dpcml.serving.access import Chosen
-from dpcml.serving.answers import answer, items, listed, plain_id
+from dpcml.serving.answers import answer, items, listed
 from dpcml.serving.failures import Refused, nothing_left
-from dpcml.serving.served import Served
+from dpcml.serving.served import Served, plain_id
 
 router = APIRouter()
 

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving import schemas
 from dpcml.serving.access import Chosen
-from dpcml.serving.answers import answer, interests, item, plain_id
+from dpcml.serving.answers import answer, interests
 from dpcml.serving.failures import Refused
 from dpcml.serving.routes.lists import AnyId
-from dpcml.serving.served import Served
+from dpcml.serving.served import Served, plain_id
 
 router = APIRouter()
 
@@ -48,7 +48,7 @@ def history(served: Chosen, user: AnyId) -> Response:
     """Return the items that a user likes, as far as the model was trained on them."""
     train = served.model.train_
     row = int(train.user_rows([user])[0])
-    return answer(served, {"items": [item(served, column) for column in train.of(row).tolist()]})
+    return answer(served, {"items": [served.described(column) for column in train.of(row).tolist()]})
 
 
 @router.get("/users", response_model=schemas.Users, summary="Find users")
