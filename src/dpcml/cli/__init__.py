@@ -14,7 +14,9 @@ from dpcml.cli import bench, data
 from dpcml.cli.demo import demo
 from dpcml.cli.evaluate import evaluate
 from dpcml.cli.reproduce import reproduce
+from dpcml.cli.serve import serve
 from dpcml.cli.train import train
+from dpcml.cli.tune import tune
 from dpcml.errors import DpcmlError
 
 
@@ -52,7 +54,9 @@ app.add_typer(bench.app, name="bench")
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(tune)
 app.command()(reproduce)
+app.command()(serve)
 
 
 def _version(wanted: bool) -> None:
