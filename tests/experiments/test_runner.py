@@ -2,10 +2,10 @@ import polars as pl
 import pytest
 
 from dpcml.data.planted import planted
-from dpcml.errors import ParameterError
-from dpcml.experiments.paper import METRICS, overall, published
-from dpcml.experiments.report import markdown
-from dpcml.experiments.runner import Row, Spec, read_spec, run, specs
+from dpcml.experiments.ledger import Ledger
+from dpcml.experiments.paper import METRICS
+from dpcml.experiments.runner import run
+from dpcml.experiments.spec import Row, Spec
 
 
 @pytest.fixture
@@ -18,6 +18,29 @@ def spec(tmp_path):
         Row(str(tmp_path / "missing.csv"), "nothing", "popularity"),
     )
     return Spec("small", "A small study", "About.", "text", (3, 5), 2, rows)
+
+
+def test_a_run_that_fails_is_kept_with_its_reason_until_it_succeeds(spec, tmp_path):
+    run(spec, tmp_path / "small.csv")
+    failed = Ledger(tmp_path / "small.csv").failed
+    assert failed["label"].to_list() == ["nothing"] * 2
+    assert "missing.csv" in failed["reason"][0]
+    planted(120, 80, seed=1).write_csv(tmp_path / "missing.csv")
+    assert run(spec, tmp_path / "small.csv").height == 6
+    assert not (tmp_path / "small.failures.csv").exists()
+
+
+def test_a_run_of_another_study_in_the_folder_is_taken_over(spec, tmp_path):
+    run(spec, tmp_path / "small.csv")
+    said: list[str] = []
+    same = Row(spec.rows[0].data, "called otherwise", "itemknn", parameters={"k": 20, "shrink": 10})
+    done = run(Spec("other", "T", "A", "text", (3, 5), 1, (same,)), tmp_path / "other.csv", say=said.append)
+    assert "taken over" in said[0]
+    assert done["label"].to_list() == ["called otherwise"]
+    assert done["parameters"].to_list() == ['{"k": 20, "shrink": 10}']
+    other = Row(spec.rows[0].data, "called otherwise", "itemknn", parameters={"k": 20})
+    run(Spec("third", "T", "A", "released", (3, 5), 1, (other,)), tmp_path / "third.csv", say=said.append)
+    assert "taken over" not in said[-1], "another protocol is another run"
 
 
 def test_runs_are_done_once_and_kept(spec, tmp_path):
@@ -47,34 +70,3 @@ def test_a_seed_decides_the_split(spec, tmp_path):
     by_seed = done.group_by("seed").agg(pl.col("split").n_unique())
     assert by_seed["split"].to_list() == [1, 1], "models of one seed share the split"
     assert done["split"].n_unique() == 2
-
-
-def test_tables_have_means_and_the_papers_figures():
-    rows = (Row("steam-200k", "ours", "popularity", paper="DPCML2"),)
-    spec = Spec("made", "Made up", "About.", "released", (3, 5), 2, rows)
-    figures = [{"data": "steam-200k", "label": "ours", "model": "popularity", "parameters": "{}", "seed": seed,
-                "version": "1", "protocol": "released", "seconds": 2.0, **dict.fromkeys(METRICS, value)}
-               for seed, value in ((0, 0.30), (1, 0.32))]  # fmt: skip
-    text = markdown(spec, pl.DataFrame(figures))
-    assert "| ours | 2 | 31.00 ± 1.41 |" in text
-    assert "| the paper's DPCML2 | | 29.88 |" in text
-    assert "| difference | | **+1.12** |" in text
-    assert "-20.95" in text, "MRR of 0.5195 in the paper"
-
-
-def test_every_spec_is_sound():
-    assert specs()
-    for name in specs():
-        spec = read_spec(name)
-        assert spec.rows
-        for row in spec.rows:
-            assert row.paper is None or published(row.data, row.paper)
-    with pytest.raises(ParameterError, match="did you mean 'quality'"):
-        read_spec("qualty")
-
-
-def test_the_papers_table_is_whole():
-    assert len(overall()) >= 3 * 16
-    assert all(set(row) == set(METRICS) for row in overall().values())
-    with pytest.raises(ParameterError, match="did you mean 'DPCML2'"):
-        published("steam-200k", "DPCML3")

@@ -16,6 +16,7 @@ from dpcml.cli.evaluate import evaluate
 from dpcml.cli.reproduce import reproduce
 from dpcml.cli.serve import serve
 from dpcml.cli.train import train
+from dpcml.cli.tune import tune
 from dpcml.errors import DpcmlError
 
 
@@ -53,6 +54,7 @@ app.add_typer(bench.app, name="bench")
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(tune)
 app.command()(reproduce)
 app.command()(serve)
 

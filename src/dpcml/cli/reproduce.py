@@ -11,23 +11,26 @@ from dpcml.cli.console import note
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="The name of a study, or 'list'.")] = "list",
-    data: Annotated[list[str] | None, typer.Option(help="Only these data sets; may be repeated.")] = None,
+    study: Annotated[str, typer.Argument(help="The name of a study, 'all' of the paper's, or 'list'.")] = "list",
+    data: Annotated[list[str] | None, typer.Option(help="Only these data sets (or files); may be repeated.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="Only these rows; may be repeated.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds per row; as the study says by default.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for results and tables.")] = Path("results"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few epochs, small grids, one seed; results go to a folder 'quick'.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for results and reports; results/paper by default.")] = None,
 ) -> None:
-    """Run a study and show our figures beside the paper's; runs that are done already are skipped."""
-    from dpcml.experiments.report import markdown
-    from dpcml.experiments.runner import read_spec, run, specs
-    from dpcml.files import write_text
+    """Run a study and show our figures beside the paper's; runs that are done already are skipped.
+
+    Writes per study a CSV with one line per run and a Markdown report, and over all studies report.md and report.html.
+    """
+    from dpcml.experiments.studies import reproduce_all, reproduce_one, study_titles
 
     if study == "list":
-        for name in specs():
-            print(f"{name:<12} {read_spec(name).title}")
-        return
-    spec = read_spec(study)
-    done = run(spec, out / f"{study}.csv", data=data, labels=label, seeds=seeds, say=note)
-    text = markdown(spec, done)
-    write_text(out / f"{study}.md", text)
-    print(text)
+        for name, title in study_titles().items():
+            print(f"{name:<14} {title}")
+    elif study == "all":
+        for file in reproduce_all(data=data, labels=label, seeds=seeds, quick=quick, out=out, say=note):
+            print(file)
+    else:
+        print(reproduce_one(study, data=data, labels=label, seeds=seeds, quick=quick, out=out, say=note))

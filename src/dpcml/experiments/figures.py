@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpcml.experiments.demo import LIST, Demo
+from dpcml.experiments.plotting import COLOURS, OTHER
 from dpcml.extras import require
 from dpcml.files import atomic
-
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")  # Okabe and Ito
-OTHER = "#BBBBBB"
 
 
 def draw_demo(demo: Demo, path: str | Path, user: int | None = None) -> None:

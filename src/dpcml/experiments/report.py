@@ -1,59 +1,89 @@
-"""Tables from results: ours beside the paper's, as Markdown."""
+"""Reports: a study as Markdown, and all studies of a folder as one Markdown and one HTML page."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
-from dpcml.experiments.paper import METRICS, published
-from dpcml.experiments.runner import Spec
+from dpcml.errors import ParameterError
+from dpcml.experiments.document import Block, Details, Heading, Note, Notes, Text, markdown, page
+from dpcml.experiments.kinds import KINDS, Results
+from dpcml.experiments.ledger import Ledger
+from dpcml.experiments.spec import FOLDER, Spec, read_spec, specs
+from dpcml.files import write_text
+
+TITLE = "The paper's tables and figures, reproduced"
+QUICK = "**A quick run**: few epochs, small grids, one seed. It shows that everything works; its figures mean little."
+LEGEND = (
+    "Each table has our mean ± standard deviation over seeds, the paper's figure and the difference (ours minus the"
+    " paper's); the best of our column is bold. Every note is computed from the figures beside it. *Level* is a gap"
+    " within two standard errors of the differences over seeds; a single seed has no such band."
+)
 
 
-def markdown(spec: Spec, done: pl.DataFrame) -> str:
-    """Return the tables of a study: per data set the paper's figures, ours, and the difference, in percent.
-
-    A figure is the mean over seeds, with its standard deviation; the difference is bold where ours is not below.
-    """
-    lines = [f"# {spec.title}", "", spec.about, ""]
-    for data in dict.fromkeys(row.data for row in spec.rows):
-        lines += [
-            f"## {data}",
-            "",
-            f"| | seeds | {' | '.join(METRICS)} | seconds |",
-            "|---|---|" + "---|" * (len(METRICS) + 1),
+def study_blocks(results: Results) -> list[Block]:
+    """Return everything that a report says of one study."""
+    spec = results.spec
+    blocks: list[Block] = [Heading(spec.title, 1), Text(spec.about)]
+    if spec.quick:
+        blocks.append(Notes([Note(QUICK, "partly")]))
+    if results.done.height:
+        blocks += KINDS[spec.kind].blocks(results)
+    else:
+        blocks.append(Text("No run of this study is done yet."))
+    if results.failed.height:
+        lines = [
+            f"{line['data']}, {line['label']}, seed {line['seed']}: {line['reason']}"
+            for line in results.failed.iter_rows(named=True)
         ]
-        for row in (row for row in spec.rows if row.data == data):
-            found = done.filter((pl.col("data") == data) & (pl.col("label") == row.label)) if done.height else done
-            if found.height:
-                lines += _lines(row.label, row.paper, data, found)
-        lines += ["", *_settings(spec, data, done), ""]
-    return "\n".join(lines).rstrip() + "\n"
+        blocks.append(Details(f"Runs that failed ({len(lines)})", lines))
+    return blocks
 
 
-def _lines(label: str, paper: str | None, data: str, found: pl.DataFrame) -> list[str]:
-    values = {name: 100 * found[name].to_numpy() for name in METRICS}
-    mean = {name: float(values[name].mean()) for name in METRICS}
-    spread = {name: float(values[name].std(ddof=1)) if found.height > 1 else 0.0 for name in METRICS}
-    ours = " | ".join(f"{mean[name]:.2f} ± {spread[name]:.2f}" for name in METRICS)
-    lines = [f"| {label} | {found.height} | {ours} | {found['seconds'].to_numpy().mean():.0f} |"]
-    if paper is not None:
-        theirs = {name: 100 * value for name, value in published(data, paper).items()}
-        shown = " | ".join(f"{theirs[name]:.2f}" for name in METRICS)
-        gaps = [mean[name] - theirs[name] for name in METRICS]
-        marked = " | ".join(f"**{gap:+.2f}**" if gap >= 0 else f"{gap:+.2f}" for gap in gaps)
-        lines += [f"| the paper's {paper} | | {shown} | |", f"| difference | | {marked} | |"]
-    return lines
+def study_markdown(spec: Spec, done: pl.DataFrame, folder: str | Path = Path()) -> str:
+    """Return the report of one study as Markdown; its figures are written to the folder."""
+    return markdown(study_blocks(Results(spec, done, Path(folder))))
 
 
-def _settings(spec: Spec, data: str, done: pl.DataFrame) -> list[str]:
-    said = []
-    for row in (row for row in spec.rows if row.data == data):
-        values = ", ".join(f"{name} {json.dumps(value)}" for name, value in row.parameters.items())
-        said.append(f"- *{row.label}*: `{row.model}`{', ' + values if values else ''}")
-    if done.height:
-        some = done.filter(pl.col("data") == data)
-        versions, protocols = (", ".join(sorted(set(some[name].cast(str)))) for name in ("version", "protocol"))
-        command = f"`dpcml reproduce {spec.name}` gives these figures again"
-        said.append(f"\nProtocol {protocols}, dpcml {versions}; a seed decides split and training. {command}.")
-    return said
+def write_study(spec: Spec, folder: str | Path) -> str:
+    """Write the report of one study beside its results file; return it."""
+    folder = Path(folder)
+    text = markdown(study_blocks(_results(spec, folder)))
+    write_text(folder / f"{spec.name}.md", text)
+    return text
+
+
+def write_report(folder: str | Path, *, quick: bool = False) -> list[Path]:
+    """Write ``report.md`` and ``report.html`` over all studies of the paper that have results in a folder."""
+    folder = Path(folder)
+    found = [read_spec(name, quick=quick) for name in specs() if (folder / f"{name}.csv").exists()]
+    studies = sorted((spec for spec in found if spec.folder == FOLDER), key=lambda spec: (spec.place, spec.name))
+    if not studies:
+        raise ParameterError(f"{folder}: holds no results of a study of the paper; run 'dpcml reproduce NAME' first")
+    blocks: list[Block] = [Text(LEGEND)]
+    for spec in studies:
+        blocks += study_blocks(_results(_with_data_of(spec, folder), folder))
+    files = [folder / "report.md", folder / "report.html"]
+    write_text(files[0], markdown([Heading(TITLE, 1), *_lower(blocks)]))
+    write_text(files[1], page(TITLE, blocks, folder))
+    return files
+
+
+def _results(spec: Spec, folder: Path) -> Results:
+    ledger = Ledger(folder / f"{spec.name}.csv")
+    return Results(spec, ledger.done, folder, ledger.failed)
+
+
+def _with_data_of(spec: Spec, folder: Path) -> Spec:
+    """Return a study with the data sets that its results file has, which may be others than its own."""
+    done = Ledger(folder / f"{spec.name}.csv").done
+    there = list(dict.fromkeys(done["data"])) if done.height else []
+    others = [name for name in there if name not in spec.sets()]
+    return read_spec(spec.name, quick=spec.quick, data=[*spec.data, *others]) if others and spec.data else spec
+
+
+def _lower(blocks: Sequence[Block]) -> list[Block]:
+    """Return blocks with headings one level lower, below the title of the whole."""
+    return [Heading(one.text, one.level + 1) if isinstance(one, Heading) else one for one in blocks]

@@ -1,165 +1,155 @@
-"""Studies: a spec says which model is trained on which data with which seeds; finished runs are skipped."""
+"""Doing the runs of a study: finished ones are skipped, one that fails leaves the others."""
 
 from __future__ import annotations
 
-import json
 import time
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from importlib import resources
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from dpcml.data.catalog import load_or_read
+from dpcml.arrays import IntArray
+from dpcml.data.catalog.find import locate
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError, did_you_mean
+from dpcml.errors import DataError, DownloadError
 from dpcml.evaluation.evaluate import evaluate
-from dpcml.experiments.paper import METRICS
-from dpcml.files import atomic
+from dpcml.experiments.ledger import Job, Ledger
+from dpcml.experiments.measures import MEASURES, Fitted
+from dpcml.experiments.runs import PARTS, Source
+from dpcml.experiments.spec import Row, Spec
 from dpcml.models import create
-from dpcml.version import version
 
 Say = Callable[[str], object]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a table: a model with its settings on a data set."""
-
-    data: str
-    label: str
-    model: str
-    paper: str | None = None  # the method in the paper's table that it stands beside
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A study."""
-
-    name: str
-    title: str
-    about: str
-    protocol: str
-    at: tuple[int, ...]
-    seeds: int
-    rows: tuple[Row, ...]
-
-
-def specs() -> list[str]:
-    """Return the names of all studies.
+class Library:
+    """Data sets by name, each read once; one that cannot be read says so again without another try.
 
     Examples
     --------
-    >>> "quality" in specs()
-    True
+    >>> Library()("planted").n_users
+    1000
     """
-    return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
+
+    def __init__(self) -> None:
+        self._read: dict[str, Interactions | Exception] = {}
+
+    def __call__(self, name: str) -> Interactions:
+        """Return a named set, a file's content, or the planted world."""
+        if name not in self._read:
+            try:
+                self._read[name] = Source(name).read()
+            except DownloadError:
+                self._read[name] = DataError(f"{name} is not on this machine: run 'dpcml data fetch {name}'")
+            except Exception as error:
+                self._read[name] = error
+        found = self._read[name]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
-def read_spec(name: str) -> Spec:
-    """Read a study by name.
+def do(jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None) -> Ledger:
+    """Do the jobs that are not in a results file yet; each is added as soon as it is done.
 
-    Examples
-    --------
-    >>> read_spec("quality").protocol
-    'released'
+    Whatever goes wrong in a job, short of an interrupt, is kept as the reason of its failure and leaves the others; it
+    is tried again next time. A run that another study in the same folder has done is taken over.
     """
-    if name not in specs():
-        raise ParameterError(f"unknown study {name!r}: {did_you_mean(name, specs())}")
-    plain = tomllib.loads(_folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    rows = tuple(Row(**row) for row in plain.pop("row"))
-    return Spec(name=name, rows=rows, **{**plain, "at": tuple(plain["at"])})
-
-
-def _folder() -> Any:
-    return resources.files("dpcml.experiments").joinpath("specs")
+    ledger = Ledger(path)
+    todo = [job for job in jobs if not ledger.has(job)]
+    for number, job in enumerate(todo, 1):
+        place = f"[{number}/{len(todo)}] {job}"
+        started = time.perf_counter()
+        try:
+            borrowed = ledger.borrow(job)
+            figures = job.work() if borrowed is None else borrowed
+        except Exception as error:  # a run that dies must leave the others
+            reason = f"{error}" if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+            ledger.fail(job, " ".join(reason.split())[:500])
+            say(f"{place}: failed: {reason}")
+            continue
+        ledger.add(job, figures)
+        shown = [f"{name} {figures[name]:.4f}" for name in ("P@3", "MRR") if name in figures]
+        took = f"{time.perf_counter() - started:.0f} s" if borrowed is None else "taken over from another study"
+        say(f"{place}: {', '.join([*shown, took])}")
+    return ledger
 
 
 def run(
-    spec: Spec,
-    path: str | Path,
-    *,
-    data: Sequence[str] | None = None,
-    labels: Sequence[str] | None = None,
-    seeds: int | None = None,
-    say: Say = lambda text: None,
+    spec: Spec, path: str | Path, *, labels: Iterable[str] | None = None, say: Say = lambda text: None
 ) -> pl.DataFrame:
-    """Do the runs of a study that are not in its results file yet; each is added as soon as it is done.
+    """Do the runs of a study's rows that are not in its results file yet; return the file's content.
 
     A seed decides both the split and the training. A run whose settings or whose version of the code changed is done
-    anew; one that fails is reported and leaves the others.
+    anew.
     """
-    path = Path(path)
-    done = pl.read_csv(path) if path.exists() else pl.DataFrame()
-    loaded: dict[str, Interactions] = {}
-    for row, seed in _wanted(spec, data, labels, seeds):
-        settings = json.dumps(row.parameters, sort_keys=True)
-        if _has(done, row, seed, settings):
-            continue
-        try:
-            if row.data not in loaded:
-                loaded[row.data] = load_or_read(row.data)
-            record = _one(spec, row, seed, settings, loaded[row.data])
-        except DataError as error:
-            say(f"{row.data}, {row.label}, seed {seed}: {error}")
-            continue
-        done = _replace(done, record)
-        with atomic(path) as temporary:
-            done.write_csv(temporary, float_precision=6)
-        figures = f"P@3 {record['P@3']:.4f}, MRR {record['MRR']:.4f}, {record['seconds']:.0f} s"
-        say(f"{row.data}, {row.label}, seed {seed}: {figures}")
-    return done
+    wanted = None if labels is None else set(labels)
+    return do((job for job in jobs(spec) if wanted is None or job.label in wanted), path, say).done
 
 
-def _wanted(
-    spec: Spec, data: Sequence[str] | None, labels: Sequence[str] | None, seeds: int | None
-) -> Iterator[tuple[Row, int]]:
-    for row in spec.rows:
-        if (data is None or row.data in data) and (labels is None or row.label in labels):
-            for seed in range(spec.seeds if seeds is None else seeds):
-                yield row, seed
+def jobs(spec: Spec, library: Library | None = None) -> Iterator[Job]:
+    """Yield the runs of a study: each row with each of its seeds, all rows of a seed before the next seed."""
+    library = library or Library()
+    for seed in range(spec.seeds):
+        for row in spec.rows:
+            if seed < spec.seeds_of(row):
+                yield Job(
+                    row.data,
+                    row.label,
+                    seed,
+                    work=lambda row=row, seed=seed: train_and_measure(spec, row, seed, library(row.data)),  # type: ignore[misc]
+                    model=row.model,
+                    parameters=row.parameters,
+                    protocol=spec.protocol,
+                    measures=spec.measures,
+                )
 
 
-def _one(spec: Spec, row: Row, seed: int, settings: str, data: Interactions) -> dict[str, Any]:
-    split = data.split((0.6, 0.2, 0.2), seed)
+def train_and_measure(spec: Spec, row: Row, seed: int, data: Interactions) -> dict[str, Any]:
+    """Train a row's model with one seed on 60/20/20 of each user's positives, and return its figures."""
+    split = data.split(PARTS, seed)
     model = create(row.model, **row.parameters)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     started = time.perf_counter()
     model.fit(split.train, split.valid)
     seconds = time.perf_counter() - started
+    measures = [MEASURES[name] for name in spec.measures]
     report = evaluate(
-        model, split.train, split.test, valid=split.valid, protocol=spec.protocol, at=spec.at, beyond=False
+        model,
+        split.train,
+        split.test,
+        valid=split.valid,
+        protocol=spec.protocol,
+        at=spec.at,
+        beyond=any(measure.beyond for measure in measures),
+        users=_test_users(spec, row.data),
     )
     history = getattr(model, "history_", None)
+    figures = {
+        name: value for measure in measures for name, value in measure.figures(Fitted(model, split, report)).items()
+    }
     return {
-        "data": row.data, "label": row.label, "model": row.model, "parameters": settings, "seed": seed,
-        "split": report.split, "protocol": report.protocol, "version": version(), "users": report.n_users,
+        "split": report.split,
+        "users": report.n_users,
         "epochs": len(history.epochs) if history else 0,
         "best_epoch": history.best.number if history and history.best else 0,
         "seconds": round(seconds, 2),
-        **{name: round(report.metrics[name], 6) for name in METRICS},
-    }  # fmt: skip
+        **{name: round(float(value), 6) for name, value in figures.items()},
+    }
 
 
-def _same(done: pl.DataFrame, data: str, label: str, seed: int) -> pl.Expr:
-    return (pl.col("data") == data) & (pl.col("label") == label) & (pl.col("seed") == seed)
-
-
-def _has(done: pl.DataFrame, row: Row, seed: int, settings: str) -> bool:
-    if not done.height:
-        return False
-    same = _same(done, row.data, row.label, seed) & (pl.col("parameters") == settings) & (pl.col("model") == row.model)
-    return done.filter(same & (pl.col("version") == version())).height > 0
-
-
-def _replace(done: pl.DataFrame, record: dict[str, Any]) -> pl.DataFrame:
-    new = pl.DataFrame([record])
-    if not done.height:
-        return new
-    others = done.filter(~_same(done, record["data"], record["label"], record["seed"]))
-    return pl.concat([others, new.select(others.columns)], how="vertical_relaxed").sort("data", "label", "seed")
+def _test_users(spec: Spec, data: str) -> IntArray | None:
+    """Return the rows of the users that a study tests on, where it names a file of them in the data set's folder."""
+    file = spec.options.get("test_users")
+    if file is None:
+        return None
+    folder = locate(data)
+    if folder is None or not (folder / file).is_file():
+        raise DataError(
+            f"{file}: is not beside the files of {data}; put it there, or leave test_users out of the study"
+        )
+    users: IntArray = np.load(folder / file, allow_pickle=False)
+    return users

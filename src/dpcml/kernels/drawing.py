@@ -14,16 +14,13 @@ from dpcml.kernels.negatives import draw_negatives
 
 @cache
 def drawing_kernel() -> Callable[..., Any]:
-    """Return the kernel ``draw(data, candidates, key, order, first, own, n, chosen)``.
-
-    It writes the positives ``order[first + own]`` to ``chosen[:, 0]`` and ``n`` negatives of each to ``chosen[:, 1:]``.
-    """
+    """Return the kernel ``draw(data, candidates, key, first, pairs, own, n, chosen)``, see `draw_negatives`."""
     edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
 
     @njit(nogil=True, cache=True)
-    def draw(data, candidates, key, order, first, own, n, chosen):
+    def draw(data, candidates, key, first, pairs, own, n, chosen):
         assert edition
-        draw_negatives(data, candidates, key, order, first, own, len(own), n, chosen)
+        draw_negatives(data, candidates, key, first, pairs, own, len(own), n, chosen)
 
     kernel: Callable[..., Any] = draw
     return kernel

@@ -142,9 +142,11 @@ class DPCML(MultiInterest, Trained[Engine]):
     def _learner(self, train_data: Interactions) -> Engine:
         rng = np.random.default_rng(self.random_state)
         users, items = STARTS[self.start](train_data, self.n_vectors, self.dim, rng)
-        sampler = SAMPLERS[self.negatives]
-        plan = Plan(
-            sampler=sampler.with_exponent(self.popularity_exponent),
+        return Engine(train_data, users, items, self._plan(train_data))
+
+    def _plan(self, train_data: Interactions) -> Plan:
+        return Plan(
+            sampler=SAMPLERS[self.negatives].with_exponent(self.popularity_exponent),
             n_candidates=self.n_candidates or _candidates(train_data),
             margin=self._distance_margin(),
             diversity=bounds("diversity", self.diversity),
@@ -157,7 +159,6 @@ class DPCML(MultiInterest, Trained[Engine]):
             seed=self.random_state,
             n_threads=thread_count(self.n_threads),
         )
-        return Engine(train_data, users, items, plan)
 
     def _distance_margin(self) -> float:
         """Return the margin in squared distances, the engine's terms."""

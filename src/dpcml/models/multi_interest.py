@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +10,19 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.arrays import BoolArray, FloatArray, IntArray
+from dpcml.data.interactions import Interactions
 from dpcml.errors import ParameterError
 from dpcml.models.base import Recommender
 from dpcml.models.histories import likes_of
 from dpcml.models.people import People
 from dpcml.models.vectors import nearest_scores
 from dpcml.retrieval.exact import best_by_distance, nothing_seen, seen_of
-from dpcml.retrieval.fold_in import start_vectors
+from dpcml.retrieval.fold_in import FoldIn
 from dpcml.retrieval.interests import Interest, distances, group, interests_of
 from dpcml.retrieval.mix import mixed_list
 from dpcml.retrieval.reasons import Reason, by_interest
+from dpcml.threads import over_rows
+from dpcml.training.engine import Plan, objective_of
 
 PEOPLE_AT_ONCE = 1024  # whose vectors are looked up or found together
 
@@ -29,6 +33,10 @@ class MultiInterest(Recommender):
     n_vectors: int
     user_vectors_: FloatArray  # (users, C, d)
     item_vectors_: FloatArray  # (items, d)
+
+    @abstractmethod
+    def _plan(self, train_data: Interactions) -> Plan:
+        """Return how the model is trained, beside the vectors."""
 
     def _from_distance(self, scores: FloatArray) -> FloatArray:
         """Return the model's own scores from minus squared distances."""
@@ -83,8 +91,33 @@ class MultiInterest(Recommender):
         return self._fold(people.likes) if people.rows is None else self.user_vectors_[people.rows]
 
     def _fold(self, likes: sparse.csr_array) -> FloatArray:
-        vectors = [start_vectors(self.item_vectors_[likes[[k]].indices], self.n_vectors) for k in range(likes.shape[0])]
-        return np.stack(vectors)
+        """Return vectors for likes of shape (people, items); shape (people, C, d)."""
+        found = np.empty((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
+        how = self._folding()
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                found[k] = how.vectors(self.item_vectors_, likes.indices[likes.indptr[k] : likes.indptr[k + 1]])
+
+        over_rows(work, len(found))
+        return found
+
+    def _folding(self) -> FoldIn:
+        """Return how vectors of new people are found; made once per fitted model."""
+        train = self._fitted()
+        if self.__dict__.get("_folded_for") is not self.item_vectors_:
+            plan = self._plan(train)
+            exponent = plan.sampler.exponent
+            self._fold_in = FoldIn(
+                objective_of(plan, self.item_vectors_.shape[1]),
+                self.n_vectors,
+                plan.n_candidates,
+                plan.sampler.choice,
+                np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
+                plan.seed,
+            )
+            self._folded_for = self.item_vectors_
+        return self._fold_in
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))

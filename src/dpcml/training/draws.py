@@ -10,6 +10,7 @@ from dpcml.arrays import IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.drawing import drawing_kernel
 from dpcml.kernels.random import epoch_key
+from dpcml.training.order import Order
 from dpcml.training.samplers import Sampler, positives
 
 
@@ -45,35 +46,25 @@ class Draws:
         self.n_candidates, self.batch_size, self.seed = n_candidates, batch_size, seed
         self.n_items = train.n_items
         self._data = positives(train)
+        self._order = Order(self._data.users)
         self._candidates = sampler.candidates(train)
         self.n_batches = -(-len(self._data.items) // batch_size)
 
     def compile(self) -> None:
         """Compile the kernel, or load it from the cache on disk."""
-        self._draw(np.zeros(1, dtype=np.int32), np.uint64(0), 0, 0)
+        self._draw(np.zeros((0, 2), dtype=np.int32), np.uint64(0), 0)
 
     def epoch(self, number: int) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield each batch's users, shape (B,), and items, shape (B, 1 + S): the positive, then its negatives."""
         key = epoch_key(self.seed, number)
-        order = shuffled(len(self._data.items), key)
+        order = self._order.draw(key)
         for first in range(0, len(order), self.batch_size):
-            size = min(self.batch_size, len(order) - first)
-            yield self._data.users[order[first : first + size]], self._draw(order, key, first, size)
+            some = order[first : first + self.batch_size]
+            pairs = np.column_stack([self._data.users[some], self._data.items[some]])
+            yield pairs[:, 0], self._draw(pairs, key, first)
 
-    def _draw(self, order: IntArray, key: np.uint64, first: int, size: int) -> IntArray:
-        chosen = np.empty((size, 1 + self.n_candidates), dtype=np.int32)
-        own = np.arange(size, dtype=np.int32)
-        drawing_kernel()(self._data, self._candidates, key, order, first, own, self.n_candidates, chosen)
+    def _draw(self, pairs: IntArray, key: np.uint64, first: int) -> IntArray:
+        chosen = np.empty((len(pairs), 1 + self.n_candidates), dtype=np.int32)
+        own = np.arange(len(pairs), dtype=np.int32)
+        drawing_kernel()(self._data, self._candidates, key, first, pairs, own, self.n_candidates, chosen)
         return chosen
-
-
-def shuffled(n: int, key: np.uint64) -> IntArray:
-    """Return 0 to n - 1 in an order that depends on the key only.
-
-    Examples
-    --------
-    >>> sorted(shuffled(4, np.uint64(7)).tolist())
-    [0, 1, 2, 3]
-    """
-    rng = np.random.Generator(np.random.Philox(key=int(key)))
-    return rng.permutation(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64))

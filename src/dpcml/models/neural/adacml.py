@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS
 from dpcml.models.checks import at_least
 from dpcml.models.neural.backend import cross, inner, look_up, tensor
 from dpcml.models.neural.history import histories
-from dpcml.models.neural.metric import Metric
+from dpcml.models.neural.metric import Metric, squared_distances
 from dpcml.models.neural.trainer import Tensors
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ class AdaCML(Metric):
     array([4])
     """
 
-    history: int = 50
+    history: int = 30
 
     name = "adacml"
+    largest_batch: ClassVar[int] = 1024
 
     def _check(self) -> None:
         super()._check()
@@ -59,13 +60,21 @@ class AdaCML(Metric):
         memory = look_up(p["item_vectors_"], liked.clamp(min=0))  # (B, H, d)
         near = cross(memory, v)  # (B, H, K)
         weights = masked_softmax(near, hidden(liked, items))
-        apart = u.square().sum(1)[:, None] + v.square().sum(2) - 2 * inner(u, v)
         with_users = inner(u, memory)[:, :, None]
-        with_itself = (memory @ memory.mT) @ weights  # |m|^2 = w . (gram w)
-        return -(apart + (weights * (2 * (with_users - near) + with_itself)).sum(1))
+        return -(squared_distances(u, v) + 2 * (weights * (with_users - near)).sum(1) + mixed_squares(weights, memory))
 
     def _floats_per_user(self, n_items: int) -> int:
         return 5 * self.history * n_items + self.history * self.dim
+
+
+def mixed_squares(weights: Tensor, memory: Tensor) -> Tensor:
+    """Return ``|sum_h w_hk memory_h|^2``, shape (B, K), for weights (B, H, K) and a memory (B, H, d).
+
+    By the sums themselves, or by the inner products of the memory, whichever takes fewer numbers.
+    """
+    if weights.shape[2] <= memory.shape[2]:
+        return (weights.mT @ memory).square().sum(2)
+    return (weights * ((memory @ memory.mT) @ weights)).sum(1)
 
 
 def hidden(liked: Tensor, items: Tensor) -> Tensor:

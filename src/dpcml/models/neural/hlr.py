@@ -9,7 +9,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS
 from dpcml.models.checks import at_least
 from dpcml.models.neural.adacml import hidden
-from dpcml.models.neural.backend import cross, load_torch, look_up, tensor
+from dpcml.models.neural.backend import cross, inner, load_torch, look_up, tensor
 from dpcml.models.neural.history import histories
 from dpcml.models.neural.metric import Metric, attention, translated
 from dpcml.models.neural.network import Table
@@ -54,7 +54,7 @@ class HLR(Metric):
     history: int = 20
 
     name = "hlr"
-    largest_batch: ClassVar[int] = 4096
+    largest_batch: ClassVar[int] = 512
 
     def _check(self) -> None:
         super()._check()
@@ -79,14 +79,14 @@ class HLR(Metric):
         u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
         liked = p["history"][users]  # (B, H)
         past = look_up(p["item_vectors_"], liked.clamp(min=0))  # (B, H, d)
-        to_user = attention(p["user_keys_"], u, v)  # (B, M, K)
+        to_user = attention(p["user_keys_"], u, v)  # (B, K, M)
         to_items = triple(past, p["item_keys_"], v).softmax(2)  # (B, H, M, K)
-        on_user = (u @ p["user_memory_"].T)[:, None, :] @ to_user  # (B, 1, K): u . r_0
-        on_items = ((u @ p["item_memory_"].T)[:, None, None, :] @ to_items)[:, :, 0]  # (B, H, K): u . r_j
+        on_user = inner(u @ p["user_memory_"].T, to_user)[:, None]  # (B, 1, K): u . r_0
+        on_items = ((u @ p["item_memory_"].T)[:, None, :, None] * to_items).sum(2)  # (B, H, K): u . r_j
         on_items = on_items.masked_fill(hidden(liked, items), -1e9)
         share = torch.cat([on_user, on_items], dim=1).softmax(1)  # (B, 1 + H, K)
-        mixed = (share[:, 1:, None, :] * to_items).sum(1)  # (B, M, K)
-        weights = torch.cat([share[:, :1] * to_user, mixed], dim=1)
+        mixed = (share[:, 1:, None] * to_items).sum(1)  # (B, M, K)
+        weights = torch.cat([share[:, 0, :, None] * to_user, mixed.mT], dim=2)  # (B, K, 2 M)
         return translated(u, v, weights, torch.cat([p["user_memory_"], p["item_memory_"]]))
 
     def _floats_per_user(self, n_items: int) -> int:

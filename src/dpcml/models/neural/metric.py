@@ -36,6 +36,7 @@ class Metric(Network):
 
     dim: int = 100
     negatives: str = "hard"
+    learning_rate: float = 0.001
     margin: float = 1.0
     start: str = "spectral"
 
@@ -73,21 +74,35 @@ def in_ball(vectors: FloatArray) -> FloatArray:
 
 
 def attention(keys: Tensor, users: Tensor, items: Tensor) -> Tensor:
-    """Return weights of the memory slots (B, M, K): ``softmax_m((u * v) . k_m)`` with keys (M, d).
+    """Return weights of the memory slots (B, K, M): ``softmax_m((u * v) . k_m)`` with keys (M, d).
 
     Users have shape (B, d), items (B or 1, K, d).
     """
-    return cross(users[:, None, :] * keys, items).softmax(1)
+    if len(items) == 1:
+        return cross(users[:, None, :] * keys, items).mT.softmax(2)
+    return ((users[:, None, :] * items) @ keys.T).softmax(2)
 
 
 def translated(users: Tensor, items: Tensor, weights: Tensor, memory: Tensor) -> Tensor:
     """Return minus the squared distance ``|u + r - v|^2`` with ``r = sum_m w_m memory_m``; shape (B, K).
 
-    Users have shape (B, d), items (B or 1, K, d), weights (B, M, K), the memory (M, d). The square is multiplied out,
+    Users have shape (B, d), items (B or 1, K, d), weights (B, K, M), the memory (M, d). The square is multiplied out,
     so that nothing of shape (B, K, d) is made.
     """
-    apart = users.square().sum(1)[:, None] + items.square().sum(2) - 2 * inner(users, items)
-    with_users = (users @ memory.T)[:, :, None]  # (B, M, 1)
-    with_items = (items @ memory.T).mT  # (B or 1, M, K)
-    with_itself = (memory @ memory.T) @ weights  # (B, M, K)
-    return -(apart + (weights * (2 * (with_users - with_items) + with_itself)).sum(1))
+    with_users = (users @ memory.T)[:, None, :]  # (B, 1, M)
+    with_items = items @ memory.T  # (B or 1, K, M)
+    with_itself = weights @ (memory @ memory.T)  # (B, K, M)
+    return -(squared_distances(users, items) + (weights * (2 * (with_users - with_items) + with_itself)).sum(2))
+
+
+def squared_distances(users: Tensor, items: Tensor) -> Tensor:
+    """Return squared distances (B, K) of users (B, d) to items (B or 1, K, d).
+
+    Examples
+    --------
+    >>> from dpcml.models.neural.backend import load_torch
+    >>> torch = load_torch()
+    >>> squared_distances(torch.tensor([[1.0, 0.0]]), torch.tensor([[[1.0, 2.0], [0.0, 0.0]]])).tolist()
+    [[4.0, 1.0]]
+    """
+    return users.square().sum(1)[:, None] + items.square().sum(2) - 2 * inner(users, items)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS
 from dpcml.models.checks import positive
-from dpcml.models.neural.backend import inner, load_torch, look_up, tensor
+from dpcml.models.neural.backend import inner, look_up
 from dpcml.models.neural.losses import hinge
-from dpcml.models.neural.metric import Metric
+from dpcml.models.neural.metric import Metric, squared_distances
+from dpcml.models.neural.sparse import both_ways, sparse_product
 from dpcml.models.neural.trainer import Tensors
 
 if TYPE_CHECKING:
@@ -57,18 +59,20 @@ class TransCF(Metric):
             positive(field, getattr(self, field), or_zero=True)
 
     def _known(self, train_data: Interactions, device: str) -> dict[str, Any]:
-        by_item = train_data.csr.T.tocsr()
-        matrices = {"users": train_data.csr, "items": by_item}
-        parts = {f"{side}_{part}": getattr(matrices[side], part) for side in matrices for part in ("indices", "indptr")}
-        return {name: tensor(values.astype(np.int64), device) for name, values in parts.items()}
+        liked = train_data.csr
+        per_user, per_item = (1 / np.maximum(counts, 1) for counts in (train_data.per_user, train_data.per_item))
+        return {
+            "means_of_users": both_ways(sparse.diags_array(per_user) @ liked, device),
+            "means_of_items": both_ways(sparse.diags_array(per_item) @ liked.T, device),
+        }
 
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         return translated_by_neighbours(*self._vectors(p, users, items))
 
     def _vectors(self, p: Tensors, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return users and the means of their items (B, d), items and the means of their users (B or 1, K, d)."""
-        of_users = mean_rows(p["item_vectors_"], p["users_indices"], p["users_indptr"])
-        of_items = mean_rows(p["user_vectors_"], p["items_indices"], p["items_indptr"])
+        of_users = sparse_product(p["means_of_users"], p["item_vectors_"])
+        of_items = sparse_product(p["means_of_items"], p["user_vectors_"])
         return (
             look_up(p["user_vectors_"], users), look_up(of_users, users),
             look_up(p["item_vectors_"], items), look_up(of_items, items),
@@ -87,14 +91,11 @@ class TransCF(Metric):
         return 6 * n_items + 4 * self.dim
 
 
-def mean_rows(table: Tensor, indices: Tensor, indptr: Tensor) -> Tensor:
-    """Return the mean of the rows that each row of a sparse matrix names; zeros where it names none."""
-    bag = load_torch().nn.functional.embedding_bag
-    means: Tensor = bag(indices, table, indptr, mode="mean", include_last_offset=True)
-    return means
-
-
 def translated_by_neighbours(u: Tensor, a: Tensor, v: Tensor, b: Tensor) -> Tensor:
-    """Return ``-|u + a * b - v|^2``, multiplied out: users (B, d), items (B or 1, K, d), scores (B, K)."""
-    squares = u.square().sum(1)[:, None] + v.square().sum(2) + inner(a.square(), b.square())
-    return 2 * (inner(u, v) - inner(u * a, b) + inner(a, b * v)) - squares
+    """Return ``-|u + a * b - v|^2``: users (B, d), items (B or 1, K, d), scores (B, K).
+
+    For all items, it is multiplied out, so that nothing of shape (B, K, d) is made.
+    """
+    if len(v) > 1:
+        return -(a[:, None, :] * b + (u[:, None, :] - v)).square().sum(2)
+    return 2 * (inner(a, b * v) - inner(u * a, b)) - inner(a.square(), b.square()) - squared_distances(u, v)
