@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dpcml.models.item_knn import ItemKNN as ItemKNN
     from dpcml.models.popularity import Popularity as Popularity
     from dpcml.models.rp3beta import RP3Beta as RP3Beta
+    from dpcml.retrieval.interests import Interest as Interest
+    from dpcml.retrieval.reasons import Reason as Reason
     from dpcml.storage import load as load
     from dpcml.storage import save as save
 
@@ -33,9 +35,11 @@ _HOMES = {
     "GFJA": "dpcml.models.gfja",
     "IALS": "dpcml.models.ials",
     "Interactions": "dpcml.data.interactions",
+    "Interest": "dpcml.retrieval.interests",
     "ItemKNN": "dpcml.models.item_knn",
     "Popularity": "dpcml.models.popularity",
     "RP3Beta": "dpcml.models.rp3beta",
+    "Reason": "dpcml.retrieval.reasons",
     "Report": "dpcml.evaluation.report",
     "compare": "dpcml.evaluation.compare",
     "evaluate": "dpcml.evaluation.evaluate",

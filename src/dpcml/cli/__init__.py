@@ -15,6 +15,7 @@ from dpcml.cli.bound import bound
 from dpcml.cli.demo import demo
 from dpcml.cli.evaluate import evaluate
 from dpcml.cli.reproduce import reproduce
+from dpcml.cli.serve import serve
 from dpcml.cli.train import train
 from dpcml.cli.tune import tune
 from dpcml.errors import DpcmlError
@@ -57,6 +58,7 @@ app.command()(evaluate)
 app.command()(tune)
 app.command()(bound)
 app.command()(reproduce)
+app.command()(serve)
 
 
 def _version(wanted: bool) -> None:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.console import AsJson, note, print_json
+from dpcml.cli.bench_lists import fold_in
+from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish
+from dpcml.cli.console import AsJson, note
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
-
-Data = Annotated[
-    str | None,
-    typer.Option(
-        help="A data set's name, a file, or 'planted'; by default steam-200k where it is found, else planted."
-    ),
-]
-Repeats = Annotated[int, typer.Option(min=1, help="Repetitions; the best counts.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
-Out = Annotated[Path | None, typer.Option(help="Also write the figures to this file, as JSON.")]
+app.command("fold-in")(fold_in)
 
 
 @app.callback()
@@ -35,7 +27,7 @@ def evaluate(data: Data = None, repeats: Repeats = 5, out: Out = None, as_json: 
 
     name, interactions = bench_data(data)
     found = {"data": name, **bench_evaluation(interactions, repeats=repeats)}
-    if _done(found, out, as_json):
+    if finish(found, out, as_json):
         return
     print(f"{name}: {found['users']:,} users, {found['items']:,} items, {found['vectors']} vectors of {found['dim']}")
     print(f"  every metric, scoring included   {found['seconds']:.3f} s")
@@ -76,7 +68,7 @@ def train(
     if found["note"]:
         note(found["note"])
     _say_if_busy(found)
-    if _done(found, out, as_json):
+    if finish(found, out, as_json):
         return
     print(
         f"{name}: {found['positives']:,} training positives of {found['users']:,} users and {found['items']:,} items;"
@@ -124,7 +116,7 @@ def scaling(
     from dpcml.benchmarks.scaling import bench_scaling
 
     found = bench_scaling(_numbers(sizes), n_items=items, repeats=repeats, threads=threads)
-    if _done(found, out, as_json):
+    if finish(found, out, as_json):
         return
     for world in found["worlds"]:
         print(
@@ -148,7 +140,7 @@ def quality(
     from dpcml.benchmarks.time_to_quality import bench_quality
 
     found = bench_quality(data, target=target, repeats=repeats)
-    if _done(found, out, as_json):
+    if finish(found, out, as_json):
         return
     for run in found["runs"]:
         reached = "never reached" if run["seconds"] is None else f"{run['seconds']:.1f} s (epoch {run['epoch']})"
@@ -177,7 +169,7 @@ def methods(
     for skipped, why in found["skipped"].items():
         note(f"no figures of {skipped}: {why}")
     _say_if_busy(found)
-    if _done(found, out, as_json):
+    if finish(found, out, as_json):
         return
     print(
         f"{name}: {found['positives']:,} training positives of {found['users']:,} users and {found['items']:,} items;"
@@ -205,16 +197,3 @@ def _numbers(text: str) -> list[int]:
 def _say_if_busy(found: dict[str, Any]) -> None:
     if (found["load_before"] or 0) > found["threads"] / 2:
         note(f"the machine was busy (load {found['load_before']:.1f}): see 'spread' for how far to trust these figures")
-
-
-def _done(found: dict[str, Any], out: Path | None, as_json: bool) -> bool:
-    """Write figures where they are wanted; says whether nothing else is to be printed."""
-    if out is not None:
-        import json
-
-        from dpcml.files import write_text
-
-        write_text(out, json.dumps(found, indent=2, allow_nan=False) + "\n")
-    if as_json:
-        print_json(found)
-    return as_json

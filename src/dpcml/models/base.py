@@ -1,8 +1,8 @@
-"""The contract that every model keeps, and what all of them can do once they can score."""
+"""The contract that every model keeps."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
@@ -14,18 +14,15 @@ from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.fitting import csr_arrays, csr_of, fitting
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.errors import DataError, NotFittedError, ParameterError, did_you_mean
-from dpcml.kernels import ranking
+from dpcml.models.asked import Asked
 from dpcml.models.histories import likes_of
 from dpcml.registry import Registry
-from dpcml.threads import over_rows
 
 MODELS: Registry[type[Recommender]] = Registry("model")
 
-BLOCK_BYTES = 64 * 2**20  # scores held at once while recommending
-
 
 @dataclass(eq=False)
-class Recommender(ABC):
+class Recommender(Asked):
     """A model that scores items for users: subclasses are dataclasses whose fields are the hyper-parameters.
 
     A subclass implements ``_fit`` and ``score``, checks its parameters in ``_check``, names what it has learned in
@@ -40,7 +37,7 @@ class Recommender(ABC):
     def __post_init__(self) -> None:
         self._check()
 
-    def _check(self) -> None:  # noqa: B027 (most models have something to check, popularity has nothing)
+    def _check(self) -> None:
         """Raise a `ParameterError` for a hyper-parameter out of range."""
 
     @abstractmethod
@@ -119,50 +116,6 @@ class Recommender(ABC):
             setattr(self, name, value)
         return self
 
-    def recommend(
-        self,
-        users: Any,
-        n: int = 10,
-        *,
-        exclude_seen: bool = True,
-        items: Sequence[Any] | Array | None = None,
-    ) -> tuple[Array, FloatArray]:
-        """Return the best items for one user or several.
-
-        Parameters
-        ----------
-        users
-            One external user id, or a sequence of them.
-        n
-            How many items at most.
-        exclude_seen
-            Leave out the user's training positives.
-        items
-            External ids of the only items to choose from; all by default.
-
-        Returns
-        -------
-        ids, scores
-            Best first; shape (up to n,) for one user, (users, up to n) for several. Where one of several users has
-            fewer candidates than the others, the rest of the row has id -1 (``None`` for text ids) and score minus
-            infinity.
-        """
-        train = self._fitted()
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise ParameterError(f"n={n!r}: ask for a whole number of at least 1")
-        single = np.ndim(users) == 0
-        rows = train.user_rows(np.atleast_1d(users))
-        allowed = np.ones(train.n_items, dtype=bool)
-        if items is not None:
-            allowed[:] = False
-            allowed[train.item_columns(items)] = True
-        best, scores = _best(self, rows, min(int(n), train.n_items), train if exclude_seen else None, allowed)
-        longest = int((best >= 0).sum(axis=1).max(initial=0))
-        ids = train.item_ids[best[:, :longest]]
-        if (best[:, :longest] < 0).any():
-            ids[best[:, :longest] < 0] = -1 if ids.dtype.kind == "i" else None
-        return (ids[0], scores[0, :longest]) if single else (ids, scores[:, :longest])
-
     def score_new(self, histories: Any) -> FloatArray:
         """Return the score of every item for users who were not in the training data, from what they like.
 
@@ -193,21 +146,8 @@ class Recommender(ABC):
         """Return scores from the likes of users, known or new: ones in a matrix of shape (users, items), as scores."""
         raise ParameterError(
             f"{type(self).__name__} cannot serve users it was not trained on: fit it anew with their positives, or use"
-            " itemknn, rp3beta, ease or ials"
+            " itemknn, rp3beta, ease, ials or dpcml"
         )
-
-    def similar_items(self, item: Any, n: int = 10) -> tuple[Array, FloatArray]:
-        """Return the items most like one item: external ids and similarities, best first."""
-        train = self._fitted()
-        column = train.item_columns(np.atleast_1d(item))
-        similarity = self._similarity(column).astype(np.float32)
-        similarity[0, column] = -np.inf
-        best = np.argsort(-similarity[0], kind="stable")[: min(int(n), train.n_items - 1)]
-        return train.item_ids[best], similarity[0, best]
-
-    def _similarity(self, columns: IntArray) -> FloatArray:
-        """Return the similarity of some items to all; shape (columns, items)."""
-        raise ParameterError(f"{type(self).__name__} has no notion of similar items: use itemknn or ease")
 
     def _fitted(self) -> Interactions:
         if not hasattr(self, "train_"):
@@ -238,22 +178,3 @@ class FromHistory(Recommender):
         """Return the score of every item, from what the users like; shape (users, items)."""
         rows = self._rows(users)
         return self._score_histories(self._fitted().csr[rows])
-
-
-def _best(
-    model: Recommender, rows: IntArray, n: int, seen: Interactions | None, allowed: Array
-) -> tuple[IntArray, FloatArray]:
-    """Return positions and scores of the best items of each row, block by block."""
-    best = np.empty((len(rows), n), dtype=np.int64)
-    best_scores = np.empty((len(rows), n), dtype=np.float32)
-    indptr = np.zeros(model._fitted().n_users + 1, dtype=np.int64) if seen is None else seen.indptr
-    indices = np.zeros(0, dtype=np.int32) if seen is None else seen.indices
-    block = max(1, BLOCK_BYTES // (4 * len(allowed)))
-    for first in range(0, len(rows), block):
-        some = rows[first : first + block]
-        scores = np.ascontiguousarray(model.score(some), dtype=np.float32)
-        if not allowed.all():
-            scores = np.where(allowed, scores, np.float32(-np.inf))
-        out = best[first : first + block], best_scores[first : first + block]
-        over_rows(lambda a, b: ranking.top(scores, some, indptr, indices, *out, a, b), len(some))  # noqa: B023
-    return best, best_scores

@@ -40,6 +40,21 @@ def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
         raise ParameterError(f"{name}={value!r}: must be a finite number {'of at least' if or_zero else 'above'} 0")
 
 
+def share(name: str, value: Any) -> None:
+    """Reject what is not a number from 0 to 1.
+
+    Examples
+    --------
+    >>> share("mix", 1.5)
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: mix=1.5: must be a number from 0 to 1
+    """
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:
+        raise ParameterError(f"{name}={value!r}: must be a number from 0 to 1")
+
+
 def choice(name: str, value: Any, known: Sequence[str]) -> None:
     """Reject what is not one of the known names, and suggest the nearest.
 

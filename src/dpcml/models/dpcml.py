@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +13,7 @@ from dpcml.errors import ParameterError
 from dpcml.evaluation.ranks import Scorer
 from dpcml.models.base import MODELS, Recommender
 from dpcml.models.checks import at_least, bounds, choice, positive
+from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.trained import Trained
 from dpcml.models.vectors import nearest_scores
 from dpcml.threads import thread_count
@@ -26,7 +26,7 @@ Bounds = tuple[float | None, float | None]
 
 @MODELS.register("dpcml")
 @dataclass(eq=False)
-class DPCML(Trained[Engine]):
+class DPCML(MultiInterest, Trained[Engine]):
     """Diversity-Promoting Collaborative Metric Learning (Bao et al., 2022).
 
     A user has C vectors, an item one; the score of an item is minus its squared distance to the nearest of them. A
@@ -142,9 +142,11 @@ class DPCML(Trained[Engine]):
     def _learner(self, train_data: Interactions) -> Engine:
         rng = np.random.default_rng(self.random_state)
         users, items = STARTS[self.start](train_data, self.n_vectors, self.dim, rng)
-        sampler = SAMPLERS[self.negatives]
-        plan = Plan(
-            sampler=sampler.with_exponent(self.popularity_exponent),
+        return Engine(train_data, users, items, self._plan(train_data))
+
+    def _plan(self, train_data: Interactions) -> Plan:
+        return Plan(
+            sampler=SAMPLERS[self.negatives].with_exponent(self.popularity_exponent),
             n_candidates=self.n_candidates or _candidates(train_data),
             margin=self._distance_margin(),
             diversity=bounds("diversity", self.diversity),
@@ -157,7 +159,6 @@ class DPCML(Trained[Engine]):
             seed=self.random_state,
             n_threads=thread_count(self.n_threads),
         )
-        return Engine(train_data, users, items, plan)
 
     def _distance_margin(self) -> float:
         """Return the margin in squared distances, the engine's terms."""
@@ -175,14 +176,6 @@ class DPCML(Trained[Engine]):
             "user_vectors_": (train_data.n_users, self.n_vectors, self.dim),
             "item_vectors_": (train_data.n_items, self.dim),
         }
-
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return minus the squared distance of every item to the nearest of each user's vectors; (users, items)."""
-        rows = self._rows(users)
-        return nearest_scores(self.user_vectors_[rows], self.item_vectors_)
-
-    def _similarity(self, columns: IntArray) -> FloatArray:
-        return nearest_scores(self.item_vectors_[columns][:, None, :], self.item_vectors_)
 
 
 def _candidates(train_data: Interactions) -> int:

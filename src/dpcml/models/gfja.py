@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcml.arrays import FloatArray, IntArray
+from dpcml.arrays import FloatArray
 from dpcml.errors import ParameterError
 from dpcml.models.base import MODELS
 from dpcml.models.dpcml import DPCML
@@ -47,6 +46,6 @@ class GFJA(DPCML):
     def _distance_margin(self) -> float:
         return 2 * self.margin
 
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return the largest inner product of every item with one of each user's vectors; shape (users, items)."""
-        return 1 + super().score(users) / 2
+    def _from_distance(self, scores: FloatArray) -> FloatArray:
+        """Return the largest inner products: on the sphere, 1 minus half the squared distance."""
+        return 1 + scores / 2

@@ -65,16 +65,7 @@ class Engine:
         self._order = Order(self._data.users)
         self._candidates = plan.sampler.candidates(train)
         self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
-        self._objective = Objective(
-            np.float32(plan.margin),
-            np.float32(plan.diversity[0]),
-            np.float32(plan.diversity[1]),
-            np.float32(plan.diversity_weight),
-            plan.diversity_per_pair,
-            plan.users_on_sphere,
-            plan.items_on_sphere,
-            self.dim,
-        )
+        self._objective = objective_of(plan, self.dim)
         self._kernel = batch_kernel(self.n_vectors, padded(self.dim), plan.sampler.choice)
 
     @property
@@ -172,6 +163,20 @@ class Engine:
             self.users, self.items, self._data, self._candidates, self._objective, steps, self._scratch, order, key,
             self.plan.batch_size, self.plan.n_candidates, begin, end, done, thread, n_threads,
         )  # fmt: skip
+
+
+def objective_of(plan: Plan, dim: int) -> Objective:
+    """Return the numbers of the objective as kernels take them, for vectors of some dimension."""
+    return Objective(
+        np.float32(plan.margin),
+        np.float32(plan.diversity[0]),
+        np.float32(plan.diversity[1]),
+        np.float32(plan.diversity_weight),
+        plan.diversity_per_pair,
+        plan.users_on_sphere,
+        plan.items_on_sphere,
+        dim,
+    )
 
 
 def _table(vectors: FloatArray, plan: Plan, on_sphere: bool) -> Table:

@@ -1,0 +1,135 @@
+"""People who were not in training, served by fold-in, against the same people in training."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpcml.arrays import FloatArray, IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.errors import ParameterError
+from dpcml.evaluation.evaluate import evaluate
+from dpcml.evaluation.ranks import Scorer
+from dpcml.models import Recommender, create
+from dpcml.models.multi_interest import MultiInterest
+
+METRICS = ("P@3", "NDCG@10", "MAP", "MRR")
+ITEMS_TIMED = 50
+
+
+@dataclass(frozen=True)
+class FromHistories:
+    """Scores users by what they like alone, as if they were new."""
+
+    model: Recommender
+    train: Interactions
+
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores of shape (users, items)."""
+        return self.model.score_new([self.train.item_ids[self.train.of(user)] for user in users.tolist()])
+
+
+def bench_fold_in(
+    data: Interactions,
+    *,
+    model: str = "dpcml",
+    held_out: float = 0.2,
+    seeds: int = 3,
+    calls: int = 200,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Leave some users out of training, fold them in from their training positives, and rank their test positives.
+
+    Parameters
+    ----------
+    data
+        All positives; they are split 60/20/20.
+    model
+        A model or preset with vectors.
+    held_out
+        Share of the users that one of two models never sees; the other is trained with them.
+    seeds
+        Runs, each with its own split, choice of users and model.
+    calls
+        Timed calls of ``fold_in``, with the history of about 50 items.
+    **settings
+        Parameters of the model.
+
+    Returns
+    -------
+    dict
+        ``trained``, ``folded`` and ``popularity``: metrics of the held-out users under the strict protocol, means over
+        the seeds; ``ratio``: folded to trained; ``milliseconds`` per call, median and 99th percentile.
+
+    Examples
+    --------
+    >>> from dpcml.data.planted import planted
+    >>> world = planted(200, 120, seed=1).data
+    >>> found = bench_fold_in(world, seeds=1, calls=5, n_vectors=2, dim=8, epochs=10, n_candidates=4)
+    >>> found["folded"]["MAP"] > found["popularity"]["MAP"]
+    True
+    """
+    if not 0 < held_out < 1:
+        raise ParameterError(f"held_out={held_out!r}: must be a share between 0 and 1")
+    runs = [_run(data, model, held_out, seed, settings) for seed in range(seeds)]
+    folding = runs[-1].pop("model")
+    means = {
+        kind: {name: float(np.mean([run[kind][name] for run in runs])) for name in METRICS}
+        for kind in ("trained", "folded", "popularity")
+    }
+    return {
+        "benchmark": "fold-in",
+        "users": data.n_users,
+        "items": data.n_items,
+        "model": model,
+        "parameters": folding.get_params(),
+        "held_out": held_out,
+        "seeds": seeds,
+        "protocol": "strict",
+        **means,
+        "ratio": {name: means["folded"][name] / means["trained"][name] for name in METRICS},
+        "milliseconds": _milliseconds(folding, calls),
+    }
+
+
+def _run(data: Interactions, name: str, held_out: float, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
+    train, valid, test = data.split((0.6, 0.2, 0.2), seed)
+    rng = np.random.default_rng((seed, 1))
+    able = np.flatnonzero(train.per_user)
+    absent = np.sort(rng.choice(able, size=max(1, round(held_out * len(able))), replace=False))
+    there = np.ones(data.n_users, dtype=bool)
+    there[absent] = False
+    parts = train.select(there[train.rows]), valid.select(there[valid.rows])
+    with_them = create(name, random_state=seed, **settings).fit(train, valid)
+    without = create(name, random_state=seed, **settings).fit(*parts)
+    if not isinstance(without, MultiInterest):
+        raise ParameterError(f"{name} has no vectors to fold in: use dpcml, cml or gfja")
+    popular = create("popularity").fit(parts[0])
+    scorers: dict[str, Scorer] = {"trained": with_them, "folded": FromHistories(without, train), "popularity": popular}
+    found: dict[str, Any] = {"model": without}
+    for kind, scorer in scorers.items():
+        report = evaluate(scorer, train, test, valid=valid, users=absent, at=(3, 10), beyond=False)
+        found[kind] = report.metrics
+    return found
+
+
+def _milliseconds(model: MultiInterest, calls: int) -> dict[str, float]:
+    """Time fold-in as a server would call it: external ids in, vectors out."""
+    ids = model._fitted().item_ids
+    rng = np.random.default_rng(0)
+    size = min(ITEMS_TIMED, len(ids) - 1)
+    histories = [rng.choice(ids, size=size, replace=False) for _ in range(calls)]
+    model.fold_in(histories[0])  # compiles the kernel, or loads it
+    seconds = []
+    for history in histories:
+        started = time.perf_counter()
+        model.fold_in(history)
+        seconds.append(time.perf_counter() - started)
+    return {
+        "items": size,
+        "median": 1e3 * float(np.median(seconds)),
+        "p99": 1e3 * float(np.percentile(seconds, 99)),
+    }

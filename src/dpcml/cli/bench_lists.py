@@ -1,0 +1,38 @@
+"""``dpcml bench fold-in``, ``mix`` and ``recommend``: how good and how quick lists are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from dpcml.cli.bench_options import Data, Out, finish
+from dpcml.cli.console import AsJson
+
+Model = Annotated[str, typer.Option(help="A model or preset with vectors: dpcml, cml, gfja...")]
+
+
+def fold_in(
+    data: Data = None,
+    model: Model = "dpcml",
+    held_out: Annotated[float, typer.Option(help="Share of the users left out of training.")] = 0.2,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs, each with its own split.")] = 3,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve people who were not in training, against the same people in training."""
+    from dpcml.benchmarks.fold_in import METRICS, bench_fold_in
+    from dpcml.benchmarks.worlds import bench_data
+    from dpcml.tables import text_table
+
+    name, interactions = bench_data(data)
+    found: dict[str, Any] = {"data": name, **bench_fold_in(interactions, model=model, held_out=held_out, seeds=seeds)}
+    if finish(found, out, as_json):
+        return
+    print(f"{name}: {held_out:.0%} of {found['users']:,} users left out, {seeds} seeds, strict protocol")
+    kinds = ("trained", "folded", "popularity")
+    rows = [[kind, *(f"{found[kind][metric]:.4f}" for metric in METRICS)] for kind in kinds]
+    rows.append(["folded / trained", *(f"{found['ratio'][metric]:.3f}" for metric in METRICS)])
+    print(text_table(["users", *METRICS], rows))
+    took = found["milliseconds"]
+    print(f"fold_in of {took['items']} items: {took['median']:.2f} ms, 99th percentile {took['p99']:.2f} ms")

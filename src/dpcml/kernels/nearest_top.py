@@ -1,0 +1,69 @@
+"""The nearest items of users, from one tile of inner products after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dpcml.kernels.negatives import is_positive
+
+CHUNK = 64  # items whose best score is looked at before any of them
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"})
+def nearest_top(cross, user_squares, item_squares, columns, seen_ptr, seen, found, best, best_scores, start, stop):
+    """Merge the items of a tile into the best of each user; of equal scores, the lower position comes first.
+
+    Parameters
+    ----------
+    cross
+        Inner products of shape (users, vectors, tile).
+    user_squares, item_squares
+        Squared norms of shapes (users, vectors) and (tile,).
+    columns
+        Positions of the tile's items, ascending; shape (tile,).
+    seen_ptr, seen
+        CSR of items that are no candidates, ascending within each user.
+    found
+        How many items each user has so far; changed.
+    best, best_scores
+        Positions and scores of shape (users, n), best first; changed.
+    """
+    n_vectors, n_items = cross.shape[1], cross.shape[2]
+    n = best.shape[1]
+    scores = np.empty(CHUNK, dtype=np.float32)
+    for u in range(start, stop):
+        for first in range(0, n_items, CHUNK):
+            size = min(CHUNK, n_items - first)
+            for c in range(n_vectors):
+                row, square = cross[u, c, first : first + size], user_squares[u, c]
+                if c == 0:
+                    for i in range(size):
+                        scores[i] = 2 * row[i] - square
+                else:
+                    for i in range(size):
+                        scores[i] = max(scores[i], 2 * row[i] - square)
+            highest = -np.float32(np.inf)
+            for i in range(size):
+                scores[i] -= item_squares[first + i]
+                highest = max(highest, scores[i])
+            if found[u] == n and highest <= best_scores[u, n - 1]:
+                continue
+            for i in range(size):
+                if found[u] == n and scores[i] <= best_scores[u, n - 1]:
+                    continue
+                item = columns[first + i]
+                if not is_positive(seen, seen_ptr[u], seen_ptr[u + 1], item):
+                    _insert(best, best_scores, u, found[u], item, scores[i])
+                    found[u] = min(found[u] + 1, n)
+
+
+@njit(cache=True, inline="always")
+def _insert(best, best_scores, u, found, item, score):
+    place = min(found, best.shape[1] - 1)
+    while place > 0 and best_scores[u, place - 1] < score:
+        best_scores[u, place] = best_scores[u, place - 1]
+        best[u, place] = best[u, place - 1]
+        place -= 1
+    best_scores[u, place] = score
+    best[u, place] = item

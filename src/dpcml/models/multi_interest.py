@@ -1,0 +1,177 @@
+"""What models with several vectors per user can tell: interests, reasons, mixed lists, vectors of new people."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dpcml.arrays import BoolArray, FloatArray, IntArray
+from dpcml.data.interactions import Interactions
+from dpcml.errors import ParameterError
+from dpcml.models.base import Recommender
+from dpcml.models.histories import likes_of
+from dpcml.models.people import People
+from dpcml.models.vectors import nearest_scores
+from dpcml.retrieval.exact import best_by_distance, nothing_seen, seen_of
+from dpcml.retrieval.fold_in import FoldIn
+from dpcml.retrieval.interests import Interest, distances, group, interests_of
+from dpcml.retrieval.mix import mixed_list
+from dpcml.retrieval.reasons import Reason, by_interest
+from dpcml.threads import over_rows
+from dpcml.training.engine import Plan, objective_of
+
+PEOPLE_AT_ONCE = 1024  # whose vectors are looked up or found together
+
+
+class MultiInterest(Recommender):
+    """A model with C vectors per user and one per item; an item is as good as its squared distance to the nearest."""
+
+    n_vectors: int
+    user_vectors_: FloatArray  # (users, C, d)
+    item_vectors_: FloatArray  # (items, d)
+
+    @abstractmethod
+    def _plan(self, train_data: Interactions) -> Plan:
+        """Return how the model is trained, beside the vectors."""
+
+    def _from_distance(self, scores: FloatArray) -> FloatArray:
+        """Return the model's own scores from minus squared distances."""
+        return scores
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the score of every item by its distance to the nearest of each user's vectors; (users, items)."""
+        rows = self._rows(users)
+        return self._from_distance(nearest_scores(self.user_vectors_[rows], self.item_vectors_))
+
+    def fold_in(self, items: Any) -> FloatArray:
+        """Return the vectors of somebody who likes some items, found as in training while items stay where they are.
+
+        Parameters
+        ----------
+        items
+            External ids of the liked items: those of a new user, or all of a user whose likes have changed.
+
+        Returns
+        -------
+        FloatArray
+            Shape (C, d); the same items give the same bits.
+        """
+        likes, single = likes_of(items, self._fitted())
+        if not single:
+            raise ParameterError("fold_in takes the items of one person: call it for each")
+        return np.asarray(self._fold(likes)[0])
+
+    def interests(self, user: Any) -> list[Interest]:
+        """Return a user's interests: the vectors as named groups of the user's history, largest share first.
+
+        Examples
+        --------
+        >>> from dpcml import DPCML
+        >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
+        >>> round(sum(interest.share for interest in model.interests(0)), 6)
+        1.0
+        """
+        train = self._fitted()
+        return self._interests(People.known(train, train.user_rows(np.atleast_1d(user))[:1]))[0]
+
+    def interests_new(self, history: Any) -> list[Interest]:
+        """Return the interests of somebody who was not in the training data, from what they like."""
+        likes, single = likes_of(history, self._fitted())
+        if not single:
+            raise ParameterError("interests_new takes the history of one person: call it for each")
+        return self._interests(People(likes))[0]
+
+    def _vectors(self, people: People) -> FloatArray:
+        """Return the vectors of known or new people; shape (people, C, d)."""
+        return self._fold(people.likes) if people.rows is None else self.user_vectors_[people.rows]
+
+    def _fold(self, likes: sparse.csr_array) -> FloatArray:
+        """Return vectors for likes of shape (people, items); shape (people, C, d)."""
+        found = np.empty((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
+        how = self._folding()
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                found[k] = how.vectors(self.item_vectors_, likes.indices[likes.indptr[k] : likes.indptr[k + 1]])
+
+        over_rows(work, len(found))
+        return found
+
+    def _folding(self) -> FoldIn:
+        """Return how vectors of new people are found; made once per fitted model."""
+        train = self._fitted()
+        if self.__dict__.get("_folded_for") is not self.item_vectors_:
+            plan = self._plan(train)
+            exponent = plan.sampler.exponent
+            self._fold_in = FoldIn(
+                objective_of(plan, self.item_vectors_.shape[1]),
+                self.n_vectors,
+                plan.n_candidates,
+                plan.sampler.choice,
+                np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
+                plan.seed,
+            )
+            self._folded_for = self.item_vectors_
+        return self._fold_in
+
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
+
+    def _best(self, people: People, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
+        found = []
+        columns = None if allowed.all() else np.flatnonzero(allowed)
+        for first in range(0, len(people), PEOPLE_AT_ONCE):
+            some = people.part(first, first + PEOPLE_AT_ONCE)
+            seen = seen_of(some.likes) if exclude_seen else nothing_seen(len(some))
+            found.append(best_by_distance(self._vectors(some), self.item_vectors_, n, seen, columns=columns))
+        best, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return best, self._from_distance(scores)
+
+    def _mixed(
+        self, people: People, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
+    ) -> tuple[IntArray, FloatArray]:
+        best, scores = np.full((len(people), n), -1), np.full((len(people), n), -np.inf, dtype=np.float32)
+        for k in range(len(people)):
+            vectors, liked = self._vectors(people.part(k, k + 1))[0], people.liked(k)
+            shares = group(vectors, self.item_vectors_, liked)[1]
+            near = distances(vectors, self.item_vectors_)
+            winner, score = near.argmin(axis=0), -near.min(axis=0)
+            open_to = allowed.copy()
+            open_to[liked] &= not exclude_seen
+            queues, values = np.full((len(vectors), n), -1), np.full((len(vectors), n), -np.inf, dtype=np.float32)
+            for c in range(len(vectors)):
+                mine = np.flatnonzero(open_to & (winner == c))
+                mine = mine[np.argsort(-score[mine], kind="stable")[:n]]
+                queues[c, : len(mine)], values[c, : len(mine)] = mine, score[mine]
+            best[k], scores[k] = mixed_list(queues, values, shares, n, mix)
+        return best, self._from_distance(scores)
+
+    def _interests(self, people: People) -> list[list[Interest]]:
+        table = self._fitted().items
+        vectors = self._vectors(people)
+        return [interests_of(vectors[k], self.item_vectors_, people.liked(k), table) for k in range(len(people))]
+
+    def _reasons(self, people: People, best: IntArray) -> list[list[Reason]]:
+        items, table = self.item_vectors_, self._fitted().items
+        vectors, interests = self._vectors(people), self._interests(people)
+        return [
+            by_interest(row[row >= 0], vectors[k], items, people.liked(k), interests[k], table)
+            for k, row in enumerate(best)
+        ]
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        return nearest_scores(self.item_vectors_[columns][:, None, :], self.item_vectors_)
+
+    def _user_similarity(self, row: int) -> FloatArray:
+        """Return how near each of the user's interests is to one of others', weighted by its share."""
+        vectors, train = self.user_vectors_[row], self._fitted()
+        _, shares = group(vectors, self.item_vectors_, train.of(row))
+        weights = shares if shares.any() else np.full(len(vectors), 1 / len(vectors))
+        dim = vectors.shape[1]
+        apart = distances(vectors, self.user_vectors_.reshape(-1, dim)).reshape(len(vectors), train.n_users, -1)
+        return np.asarray(-np.einsum("c,cu->u", weights, apart.min(axis=2)))
