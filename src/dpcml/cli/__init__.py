@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpcml.cli import bench, data
+from dpcml.cli.bound import bound
 from dpcml.cli.demo import demo
 from dpcml.cli.evaluate import evaluate
 from dpcml.cli.reproduce import reproduce
@@ -55,6 +56,7 @@ app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
 app.command()(tune)
+app.command()(bound)
 app.command()(reproduce)
 app.command()(serve)
 

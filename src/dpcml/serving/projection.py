@@ -9,8 +9,10 @@ from scipy.sparse import linalg
 
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.models import Recommender
+from dpcml.retrieval.interests import distances
 
 SHOWN = 4000  # items on the map: the most liked ones
+NEIGHBOURS = 5  # items that say where a vector lies
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,21 +25,30 @@ class ItemMap:
         Positions of the items on the map, most liked first; shape (shown,).
     places
         Where each lies; shape (shown, 2), within -1 to 1.
-    center, axes
-        What takes a vector of the model to its place, ``(vector - center) @ axes``; shapes (d,) and (d, 2). None for
-        models without vectors in the space of items.
+    vectors
+        The items' vectors, of shape (shown, d); None for models that have none.
     """
 
     rows: IntArray
     places: FloatArray
-    center: FloatArray | None = None
-    axes: FloatArray | None = None
+    vectors: FloatArray | None = None
 
     def place(self, vectors: FloatArray) -> FloatArray | None:
-        """Return where vectors of users lie, shape (vectors, 2), or None where the model has none."""
-        if self.center is None or self.axes is None:
+        """Return where vectors of users lie, amid the items next to them; None where the model has no vectors.
+
+        Two dimensions cannot keep all distances; this keeps what matters, which items a vector is close to.
+
+        Examples
+        --------
+        >>> line = np.arange(20.0)[:, None]
+        >>> found = ItemMap(np.arange(20), np.hstack([line / 20, 0 * line]), line).place(np.array([[4.0]]))
+        >>> found.round(2).tolist()
+        [[0.2, 0.0]]
+        """
+        if self.vectors is None:
             return None
-        return np.clip((vectors - self.center) @ self.axes, -1.0, 1.0)
+        near = np.argsort(distances(vectors, self.vectors), axis=1, kind="stable")[:, :NEIGHBOURS]
+        return np.asarray(self.places[near].mean(axis=1))
 
 
 def item_map(model: Recommender, shown: int = SHOWN) -> ItemMap:
@@ -66,9 +77,7 @@ def item_map(model: Recommender, shown: int = SHOWN) -> ItemMap:
         return ItemMap(rows, _scaled(_by_likes(model, rows)))
     some = np.asarray(vectors[rows], dtype=np.float64)
     center = some.mean(axis=0)
-    axes = _axes(some - center)
-    axes /= max(float(np.abs((some - center) @ axes).max(initial=0.0)), 1e-12)
-    return ItemMap(rows, (some - center) @ axes, center, axes)
+    return ItemMap(rows, _scaled((some - center) @ _axes(some - center)), some)
 
 
 def _axes(centered: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ export function make(name, properties = {}, ...children) {
   return element;
 }
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${Math.round(100 * share)}%`;
 
 // Runs the last of many calls, once they pause.
 export function paused(work, milliseconds = 140) {

@@ -100,10 +100,11 @@ function column(found) {
   return make("section", { class: "column", "aria-label": model.model_class }, title,
     make("section", { class: "card recommended" }, make("h3", {}, "Recommended"),
       groups.length > 1 ? shares(groups, list, marks) : null, oneList(list, marks, like)),
-    make("section", { class: "card" }, make("h3", {}, "Map of items"), picture,
-      make("p", { class: "key" }, key(groups.length > 0, like))),
-    make("section", { class: "groups" }, make("h3", {}, groups.length ? "Interests" : "What they like"),
-      make("div", { class: "cards" }, ...(groups.length ? cards : [plainHistory(past)]))));
+    make("div", { class: "beside" },
+      make("section", { class: "card" }, make("h3", {}, "Map of items"), picture,
+        make("p", { class: "key" }, key(groups.length > 0, like))),
+      make("section", { class: "groups" }, make("h3", {}, groups.length ? "Interests" : "What they like"),
+        make("div", { class: "cards" }, ...(groups.length ? cards : [plainHistory(past)])))));
 }
 
 function key(withInterests, like) {

@@ -4,6 +4,7 @@ import { make } from "./dom.js";
 
 const HIT = 10; // pixels around a dot that count as touching it
 const PAD = 18;
+const ROOM = 25; // pixels between two diamonds
 
 export function drawMap(items, { interests, recommended, marks, like }) {
   const canvas = make("canvas", { role: "img", "aria-label": spoken(items, interests, marks) });
@@ -52,7 +53,12 @@ export function drawMap(items, { interests, recommended, marks, like }) {
       const mark = ring && marks.get(ring.reason?.interest);
       if (ring) dot(pen, at([item.x, item.y]), size(item) + 3, colour("--card"), mark ? colour(mark.variable) : colour("--ink"));
     }
-    for (const one of interests) if (one.place) diamond(pen, at(one.place), marks.get(one.number), colour(marks.get(one.number).variable), colour("--card"));
+    const lying = interests.filter((one) => one.place);
+    const places = apart(lying.map((one) => at(one.place)));
+    lying.forEach((one, k) => {
+      const mark = marks.get(one.number);
+      diamond(pen, places[k], mark, colour(mark.variable), colour("--card"));
+    });
   }
 
   function point(event) {
@@ -80,6 +86,19 @@ export function drawMap(items, { interests, recommended, marks, like }) {
   new ResizeObserver(draw).observe(canvas);
   box.redraw = draw;
   return box;
+}
+
+// Moves points that lie on each other apart, so that every letter can be read.
+function apart(points) {
+  const placed = [];
+  for (let [x, y] of points) {
+    for (let turn = 0; turn < 24 && placed.some(([a, b]) => Math.hypot(a - x, b - y) < ROOM); turn += 1) {
+      x += 6 * turn * Math.cos(turn * 2.4); // outwards on a spiral
+      y += 6 * turn * Math.sin(turn * 2.4);
+    }
+    placed.push([x, y]);
+  }
+  return placed;
 }
 
 function spoken(items, interests, marks) {

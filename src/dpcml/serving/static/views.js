@@ -1,7 +1,7 @@
 // What is shown of a person: interests with what they like, and lists. Pure functions of data; they return elements.
 import { make, percent } from "./dom.js";
 
-const LIKED = 8; // liked items of an interest that are shown at once
+const LIKED = 6; // liked items of an interest that are shown at once
 const FOR_INTEREST = 4;
 
 export const badge = (mark) => make("span", { class: "badge", style: { "--c": mark.colour }, title: mark.name }, mark.letter);
@@ -24,7 +24,7 @@ export function interestCard(interest, mark, recommended, like) {
   return make("article", { class: "interest", style: { "--c": mark.colour }, "aria-label": `Interest ${mark.letter}: ${interest.name}` },
     make("header", {}, badge(mark), make("h4", {}, interest.name),
       make("span", { class: "share", title: "Share of the history" }, percent(interest.share))),
-    make("div", { class: "bar", "aria-hidden": "true" }, make("i", { style: { width: percent(interest.share).replace(" ", "") } })),
+    make("div", { class: "bar", "aria-hidden": "true" }, make("i", { style: { width: percent(interest.share) } })),
     categories ? make("p", { class: "kinds" }, categories) : null,
     interest.items.length ? make("ul", { class: "chips small", "aria-label": "Liked items" }, ...chips) : make("p", { class: "none" }, "Nothing liked yet lies here."),
     interest.items.length > LIKED ? more : null,
