@@ -76,6 +76,7 @@ def _notes(results: Results, data: str, names: list[str]) -> list[Note]:
                     f" ones; gains from {gaps.min():+.2f} ({names[int(gaps.argmin())]}) to {gaps.max():+.2f}"
                     f" ({names[int(gaps.argmax())]}).",
                     verdict,
+                    claim=True,
                 )
             )
     return notes

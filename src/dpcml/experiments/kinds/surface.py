@@ -68,7 +68,7 @@ def _notes(results: Results, data: str, name: str, rows: list[Row]) -> list[Note
         f"The paper says that the control boosts accuracy. In our runs {above} of {n} pairs of bounds are above"
         f" *{name}* without control ({reference:.{digits}f}); {best}."
     )
-    return [Note(text, "holds" if above == n else "partly" if above else "fails")]
+    return [Note(text, "holds" if above == n else "partly" if above else "fails", claim=True)]
 
 
 def _draw(results: Results, data: str) -> Any:
