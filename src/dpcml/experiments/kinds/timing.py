@@ -90,10 +90,13 @@ def _draw(seconds: dict[str, float]) -> Any:
     figure, axes = canvas(10, 1.2 + 0.4 * len(seconds))
     one, names = axes[0, 0], list(seconds)
     colours = [COLOURS[0] if name in OURS else OTHER for name in names]
-    bars = one.barh(names, list(seconds.values()), color=colours, height=0.7)
-    one.bar_label(bars, [f" {value:.3g}" for value in seconds.values()], fontsize=TEXT - 2)
-    one.set_xscale("log")
+    one.set_xscale("log")  # which has no zero for bars to begin at
+    one.scatter(list(seconds.values()), names, s=110, color=colours)
+    for name, value in seconds.items():
+        one.annotate(f"{value:.3g}", (value, name), (10, 0), textcoords="offset points", va="center", fontsize=TEXT - 2)
     one.margins(x=0.12)
+    one.xaxis.set_major_formatter("{x:g}")
+    one.grid(axis="x", color=OTHER, alpha=0.35)
     one.invert_yaxis()
     one.grid(visible=False, axis="y")
     one.set_xlabel("seconds per epoch", fontsize=TEXT)
