@@ -50,7 +50,7 @@ def study_markdown(spec: Spec, done: pl.DataFrame, folder: str | Path = Path()) 
 def write_study(spec: Spec, folder: str | Path) -> str:
     """Write the report of one study beside its results file; return it."""
     folder = Path(folder)
-    text = markdown(study_blocks(_results(spec, folder)))
+    text = markdown(study_blocks(_results(_with_data_of(spec, folder), folder)))
     write_text(folder / f"{spec.name}.md", text)
     return text
 

@@ -158,7 +158,7 @@ def _rows(
 ) -> Iterator[Row]:
     """Return the rows of one entry on one data set: one, or one for each point of its grid."""
     entry = dict(given)
-    own, skip = entry.pop("on", {}), entry.pop("skip", ())
+    own, skip, hurry = entry.pop("on", {}), entry.pop("skip", ()), entry.pop("quick", {})
     points = {key: grid.get(key, values) for key, values in entry.pop("grid", {}).items()}
     _check(entry, Row, study)
     if data in skip:
@@ -166,6 +166,7 @@ def _rows(
     entry.setdefault("data", data)
     settings = {**entry.pop("parameters", {}), **own.get(entry["data"], {})}
     hurried = {key: value for key, value in changes.items() if key in _known(entry["model"])}
+    hurried |= hurry if changes else {}
     fixed = entry.pop("point", {})
     for values in itertools.product(*points.values()):
         point = {**fixed, **dict(zip(points, values, strict=True))}

@@ -72,8 +72,8 @@ def _notes(results: Results, data: str, names: list[str]) -> list[Note]:
             notes.append(
                 Note(
                     f"The paper says that {claim.text}. In our runs this **{said}**: *{claim.better}* is above"
-                    f" *{worse}* in {above} of {len(names)} categories, in {small} of the {len(names) - half} smaller ones; gains"
-                    f" from {gaps.min():+.2f} ({names[int(gaps.argmin())]}) to {gaps.max():+.2f}"
+                    f" *{worse}* in {above} of {len(names)} categories, in {small} of the {len(names) - half} smaller"
+                    f" ones; gains from {gaps.min():+.2f} ({names[int(gaps.argmin())]}) to {gaps.max():+.2f}"
                     f" ({names[int(gaps.argmax())]}).",
                     verdict,
                 )

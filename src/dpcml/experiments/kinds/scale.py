@@ -77,8 +77,8 @@ def _stand_in(spec: Spec, line: dict[str, Any]) -> list[Block]:
     title = title_of(line["data"])
     note = Note(
         f"The ratings of {title} are not on this machine. These are **not** results on {title}: they are speed and"
-        f" memory of DPCML2 on a planted world of {line['users']:,} users, {line['items']:,} items and {line['positives']:,}"
-        " positives. No accuracy is reported.",
+        f" memory of DPCML2 on a planted world of {line['users']:,} users, {line['items']:,} items and"
+        f" {line['positives']:,} positives. No accuracy is reported.",
         "partly",
     )
     shown = [
@@ -91,8 +91,8 @@ def _stand_in(spec: Spec, line: dict[str, Any]) -> list[Block]:
         Line("seconds to generate the world", [f"{line['seconds to generate']:.1f}"]),
     ]
     said = [
-        f"dpcml {line['version']}, {line['threads']} thread(s), seed 0; `dpcml reproduce {spec.name}` measures again, or"
-        f" fills the table once the ratings are in `$DPCML_DATA/{line['data']}`"
+        f"dpcml {line['version']}, {line['threads']} thread(s), seed 0; `dpcml reproduce {spec.name}` measures again,"
+        f" or fills the table once the ratings are in `$DPCML_DATA/{line['data']}`"
     ]
     return [
         Heading(f"A planted world of the shape of {title}"),
