@@ -88,7 +88,7 @@ class Network(Trained[Trainer]):
     n_candidates: int = 10
     learning_rate: float = 0.003
     schedule: str = "linear"
-    regularisation: float = 0.0
+    regularisation: float = 1.0
     batch_size: int | None = None
     epochs: int = 50
     validate_every: int = 5
