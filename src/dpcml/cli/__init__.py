@@ -12,8 +12,13 @@ from typer.core import TyperGroup
 
 from dpcml.cli import bench, data
 from dpcml.cli.demo import demo
+from dpcml.cli.doctor import doctor
 from dpcml.cli.evaluate import evaluate
+from dpcml.cli.export import export
+from dpcml.cli.interests import interests
+from dpcml.cli.recommend import recommend
 from dpcml.cli.reproduce import reproduce
+from dpcml.cli.similar import similar
 from dpcml.cli.train import train
 from dpcml.errors import DpcmlError
 
@@ -52,7 +57,12 @@ app.add_typer(bench.app, name="bench")
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(recommend)
+app.command()(similar)
+app.command()(interests)
+app.command()(export)
 app.command()(reproduce)
+app.command()(doctor)
 
 
 def _version(wanted: bool) -> None:

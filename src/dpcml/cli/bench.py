@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.bench_lists import fold_in
+from dpcml.cli.bench_lists import fold_in, mix
 from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish
 from dpcml.cli.console import AsJson, note
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
 app.command("fold-in")(fold_in)
+app.command()(mix)
 
 
 @app.callback()
