@@ -74,12 +74,13 @@ def write_lists(
     0,1,2,1.0
     1,1,0,1.0
     """
-    path = Path(path)
+    path, train = Path(path), model._fitted()
     write = WRITERS[path.suffix.removeprefix(".")]
-    wanted = model._fitted().user_ids if users is None else np.asarray(users)
+    wanted = train.user_ids
+    if users is not None:
+        wanted = wanted[train.user_rows(users)]  # an unknown id is told before hours of work, not after
     if not len(wanted):
         raise ParameterError("there is no user to recommend to: name at least one")
-    model._fitted().user_rows(wanted)  # an unknown id is told before hours of work, not after
     rows = 0
 
     def blocks() -> Iterator[pl.DataFrame]:
