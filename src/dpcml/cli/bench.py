@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.bench_lists import fold_in
+from dpcml.cli.bench_lists import fold_in, mix
 from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish
 from dpcml.cli.bench_serve import serve
 from dpcml.cli.console import AsJson, note
@@ -14,6 +14,7 @@ from dpcml.cli.console import AsJson, note
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
 app.command("fold-in")(fold_in)
 app.command()(serve)
+app.command()(mix)
 
 
 @app.callback()

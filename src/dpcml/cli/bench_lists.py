@@ -36,3 +36,26 @@ def fold_in(
     print(text_table(["users", *METRICS], rows))
     took = found["milliseconds"]
     print(f"fold_in of {took['items']} items: {took['median']:.2f} ms, 99th percentile {took['p99']:.2f} ms")
+
+
+def mix(
+    data: Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")] = "planted",
+    model: Model = "dpcml",
+    n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs, each with its own split.")] = 3,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn the dial between relevance and equal service of interests; see what it costs and brings."""
+    from dpcml.benchmarks.mix import bench_mix
+    from dpcml.data.catalog import load_or_read
+    from dpcml.data.planted import planted
+    from dpcml.tables import text_table
+
+    interactions = planted().data if data == "planted" else load_or_read(data)
+    found: dict[str, Any] = {"data": data, **bench_mix(interactions, model=model, n=n, seeds=seeds)}
+    if finish(found, out, as_json):
+        return
+    names = list(found["dial"][0])
+    print(f"{data}: {found['users']:,} users, {found['items']:,} items, {model}, {seeds} seeds")
+    print(text_table(names, [[f"{row[name]:.4g}" for name in names] for row in found["dial"]]))
