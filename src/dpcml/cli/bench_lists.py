@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.bench_options import Data, Out, finish
+from dpcml.cli.bench_options import Data, Out, finish, say_if_busy, whole_numbers
 from dpcml.cli.console import AsJson
 
 Model = Annotated[str, typer.Option(help="A model or preset with vectors: dpcml, cml, gfja...")]
@@ -59,3 +59,36 @@ def mix(
     names = list(found["dial"][0])
     print(f"{data}: {found['users']:,} users, {found['items']:,} items, {model}, {seeds} seeds")
     print(text_table(names, [[f"{row[name]:.4g}" for name in names] for row in found["dial"]]))
+
+
+def recommend(
+    sizes: Annotated[str, typer.Option(help="Numbers of items, with commas.")] = "1e5,1e6",
+    n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make lists from large catalogues: exactly, and by an approximate index."""
+    from dpcml.benchmarks.recommend import bench_recommend
+
+    found = bench_recommend(whole_numbers(sizes), n=n)
+    say_if_busy(found)
+    if finish(found, out, as_json):
+        return
+    print(
+        f"lists of {n}, {found['vectors']} vectors of {found['dim']}, {found['seen']} seen, {found['threads']} threads"
+    )
+    for one in found["catalogues"]:
+        exact, index = one["exact"], one.get("index")
+        print(f"{one['items']:,} items")
+        print(
+            f"  exact    one user {exact['p50_ms']:.2f} ms (99th percentile {exact['p99_ms']:.2f});"
+            f" {exact['users_per_second']:.0f} users/s in a batch, {exact['share_of_matrix_product']:.0%} of it matrix"
+            " products"
+        )
+        if index is not None:
+            print(f"  index    built in {index['build_seconds']:.0f} s, {index['bytes'] / 1e6:.0f} MB")
+            for search in index["searches"]:
+                print(
+                    f"    width {search['width']:<4} one user {search['p50_ms']:.2f} ms (99th percentile"
+                    f" {search['p99_ms']:.2f}), recall {search['recall']:.4f}"
+                )
