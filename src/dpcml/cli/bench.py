@@ -6,14 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-<<<<<<< HEAD
-from dpcml.cli.bench_lists import fold_in, mix
-from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish
-from dpcml.cli.bench_serve import serve
-=======
 from dpcml.cli.bench_lists import fold_in, mix, recommend
 from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish, say_if_busy, whole_numbers
->>>>>>> product
+from dpcml.cli.bench_serve import serve
 from dpcml.cli.console import AsJson, note
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
