@@ -96,5 +96,5 @@ def test_every_table_and_figure_of_the_paper_has_a_spec():
 
 
 def test_an_unknown_study_is_bad_input():
-    with pytest.raises(ParameterError, match="did you mean 'quality'"):
-        read_spec("qualty")
+    with pytest.raises(ParameterError, match="did you mean 'overall'"):
+        read_spec("overal")

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from dpcml import load, save
 from dpcml.cli import app
+from dpcml.serving.run import bind
 
 BATCH = {"users": list(range(200)), "n": 40, "explain": True}
 
@@ -72,6 +74,12 @@ def test_workers_share_counts_and_reload_together(own_model, models, start):
     assert {one["models"]["main"] for one in events(server.text(), "reloaded")} == {mark}
     server.process.send_signal(signal.SIGTERM)
     assert server.end() == 0
+
+
+def test_answers_are_sent_at_once():
+    """Without a named protocol asyncio leaves TCP_NODELAY off, and every answer took 40 ms more."""
+    with bind("127.0.0.1", 0) as place:
+        assert place.proto == socket.IPPROTO_TCP
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,10 @@ def serve(
     SIGHUP or POST /api/v1/reload loads the folder anew without dropping a request; SIGTERM and Ctrl-C finish what was
     taken.
     """
+    # Requests run side by side: a matrix product of one on all cores would only keep the others waiting. The libraries
+    # read this when they are first imported, which is below.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
     from dpcml.extras import require
 
     for module in ("fastapi", "uvicorn"):

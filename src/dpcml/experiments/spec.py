@@ -79,7 +79,7 @@ def specs() -> list[str]:
 
     Examples
     --------
-    >>> "quality" in specs()
+    >>> "overall" in specs()
     True
     """
     return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
@@ -101,7 +101,7 @@ def read_spec(name: str, *, quick: bool = False, data: Sequence[str] | None = No
 
     Examples
     --------
-    >>> read_spec("quality").protocol
+    >>> read_spec("overall").protocol
     'released'
     """
     if name not in specs():

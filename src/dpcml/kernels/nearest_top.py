@@ -58,6 +58,31 @@ def nearest_top(cross, user_squares, item_squares, columns, seen_ptr, seen, foun
                     found[u] = min(found[u] + 1, n)
 
 
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"})
+def nearest_queues(cross, user_squares, item_squares, columns, seen_ptr, seen, found, best, best_scores, start, stop):
+    """Merge the items of a tile into the best of each of a user's vectors: those that are nearest to that vector.
+
+    Takes what `nearest_top` takes, but ``found``, ``best`` and ``best_scores`` have a row for each vector, of shapes
+    (users * vectors,) and (users * vectors, n).
+    """
+    n_vectors, n_items = cross.shape[1], cross.shape[2]
+    n = best.shape[1]
+    for u in range(start, stop):
+        for i in range(n_items):
+            winner, score = 0, 2 * cross[u, 0, i] - user_squares[u, 0]
+            for c in range(1, n_vectors):
+                other = 2 * cross[u, c, i] - user_squares[u, c]
+                if other > score:
+                    winner, score = c, other
+            score -= item_squares[i]
+            row = u * n_vectors + winner
+            if found[row] == n and score <= best_scores[row, n - 1]:
+                continue
+            if not is_positive(seen, seen_ptr[u], seen_ptr[u + 1], columns[i]):
+                _insert(best, best_scores, row, found[row], columns[i], score)
+                found[row] = min(found[row] + 1, n)
+
+
 @njit(cache=True, inline="always")
 def _insert(best, best_scores, u, found, item, score):
     place = min(found, best.shape[1] - 1)

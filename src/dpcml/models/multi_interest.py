@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from dpcml.models.base import Recommender
 from dpcml.models.histories import likes_of
 from dpcml.models.people import People
 from dpcml.models.vectors import nearest_scores
-from dpcml.retrieval.exact import best_by_distance, nothing_seen, seen_of
+from dpcml.retrieval.exact import best_by_distance, nothing_seen, queues_by_distance, seen_of
 from dpcml.retrieval.fold_in import FoldIn
 from dpcml.retrieval.interests import Interest, distances, group, interests_of
-from dpcml.retrieval.mix import mixed_list
+from dpcml.retrieval.mix import mixed_lists
 from dpcml.retrieval.reasons import Reason, by_interest
 from dpcml.threads import over_rows
 from dpcml.training.engine import Plan, objective_of
@@ -93,7 +93,7 @@ class MultiInterest(Recommender):
     def _fold(self, likes: sparse.csr_array) -> FloatArray:
         """Return vectors for likes of shape (people, items); shape (people, C, d)."""
         found = np.empty((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
-        how = self._folding()
+        how = self._once("folding", self._folding)
 
         def work(first: int, last: int) -> None:
             for k in range(first, last):
@@ -103,52 +103,59 @@ class MultiInterest(Recommender):
         return found
 
     def _folding(self) -> FoldIn:
-        """Return how vectors of new people are found; made once per fitted model."""
+        """Return how vectors of new people are found."""
         train = self._fitted()
-        if self.__dict__.get("_folded_for") is not self.item_vectors_:
-            plan = self._plan(train)
-            exponent = plan.sampler.exponent
-            self._fold_in = FoldIn(
-                objective_of(plan, self.item_vectors_.shape[1]),
-                self.n_vectors,
-                plan.n_candidates,
-                plan.sampler.choice,
-                np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
-                plan.seed,
-            )
-            self._folded_for = self.item_vectors_
-        return self._fold_in
+        plan = self._plan(train)
+        exponent = plan.sampler.exponent
+        return FoldIn(
+            objective_of(plan, self.item_vectors_.shape[1]),
+            self.n_vectors,
+            plan.n_candidates,
+            plan.sampler.choice,
+            np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
+            plan.seed,
+        )
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what follows from the items' vectors, made when it is asked for first and kept while they stay."""
+        kept: dict[str, Any] = self.__dict__.get("_made", {})
+        if kept.get("of") is not self.item_vectors_:
+            kept = self._made = {"of": self.item_vectors_}
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
 
     def _best(self, people: People, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
-        found = []
-        columns = None if allowed.all() else np.flatnonzero(allowed)
-        for first in range(0, len(people), PEOPLE_AT_ONCE):
-            some = people.part(first, first + PEOPLE_AT_ONCE)
-            seen = seen_of(some.likes) if exclude_seen else nothing_seen(len(some))
-            found.append(best_by_distance(self._vectors(some), self.item_vectors_, n, seen, columns=columns))
-        best, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return best, self._from_distance(scores)
+        def find(vectors: FloatArray, some: People, **options: Any) -> tuple[IntArray, FloatArray]:
+            return best_by_distance(vectors, self.item_vectors_, n, **options)
+
+        return self._in_blocks(find, people, allowed, exclude_seen)
 
     def _mixed(
         self, people: People, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
     ) -> tuple[IntArray, FloatArray]:
-        best, scores = np.full((len(people), n), -1), np.full((len(people), n), -np.inf, dtype=np.float32)
-        for k in range(len(people)):
-            vectors, liked = self._vectors(people.part(k, k + 1))[0], people.liked(k)
-            shares = group(vectors, self.item_vectors_, liked)[1]
-            near = distances(vectors, self.item_vectors_)
-            winner, score = near.argmin(axis=0), -near.min(axis=0)
-            open_to = allowed.copy()
-            open_to[liked] &= not exclude_seen
-            queues, values = np.full((len(vectors), n), -1), np.full((len(vectors), n), -np.inf, dtype=np.float32)
-            for c in range(len(vectors)):
-                mine = np.flatnonzero(open_to & (winner == c))
-                mine = mine[np.argsort(-score[mine], kind="stable")[:n]]
-                queues[c, : len(mine)], values[c, : len(mine)] = mine, score[mine]
-            best[k], scores[k] = mixed_list(queues, values, shares, n, mix)
+        def find(vectors: FloatArray, some: People, **options: Any) -> tuple[IntArray, FloatArray]:
+            queues = queues_by_distance(vectors, self.item_vectors_, n, **options)
+            shares = [group(own, self.item_vectors_, some.liked(k))[1] for k, own in enumerate(vectors)]
+            return mixed_lists(*queues, np.stack(shares), n, mix)
+
+        return self._in_blocks(find, people, allowed, exclude_seen)
+
+    def _in_blocks(
+        self, find: Callable[..., tuple[IntArray, FloatArray]], people: People, allowed: BoolArray, exclude_seen: bool
+    ) -> tuple[IntArray, FloatArray]:
+        """Return what ``find(vectors, people, seen=..., columns=..., item_squares=...)`` gives, for all people."""
+        squares = self._once("squares", lambda: np.einsum("id,id->i", self.item_vectors_, self.item_vectors_))
+        columns = None if allowed.all() else np.flatnonzero(allowed)
+        found = []
+        for first in range(0, max(len(people), 1), PEOPLE_AT_ONCE):
+            some = people.part(first, first + PEOPLE_AT_ONCE)
+            seen = seen_of(some.likes) if exclude_seen else nothing_seen(len(some))
+            found.append(find(self._vectors(some), some, seen=seen, columns=columns, item_squares=squares))
+        best, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return best, self._from_distance(scores)
 
     def _interests(self, people: People) -> list[list[Interest]]:

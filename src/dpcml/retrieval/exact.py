@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
 from dpcml.arrays import BoolArray, FloatArray, IntArray
-from dpcml.kernels.nearest_top import nearest_top
+from dpcml.kernels.nearest_top import nearest_queues, nearest_top
 from dpcml.kernels.ranking import top
 from dpcml.threads import over_rows
 
@@ -17,6 +18,7 @@ CROSS_BYTES = 2 * 2**20  # inner products held at once: small enough to stay in 
 VECTORS_AT_ONCE = 256  # rows of a matrix product; more do not make it faster
 LONG = 512  # longer lists are sorted, not inserted into
 
+_Tile = tuple[FloatArray, FloatArray, FloatArray, IntArray]  # products, squares of users and items, positions
 Seen = tuple[IntArray, IntArray]  # indptr, indices: items that are no candidates
 
 
@@ -115,44 +117,113 @@ def best_by_distance(
     >>> best.tolist(), scores.tolist()
     ([[1, 2]], [[0.0, -1.0]])
     """
-    if columns is not None:
-        items = items[columns]
-    squares = _squares(items) if item_squares is None else item_squares if columns is None else item_squares[columns]
-    positions = np.arange(len(items), dtype=np.int64) if columns is None else columns.astype(np.int64)
+    catalogue = _Catalogue.of(items, columns, item_squares)
+    best, best_scores = _empty((len(users), n))
+
+    def merge(first: int, last: int, mine: Seen, tiles: Iterator[_Tile]) -> None:
+        if n > LONG:
+            scores = np.concatenate([_scores(*tile).max(axis=1) for tile in tiles], axis=1)
+            best[first:last], best_scores[first:last] = _sorted(scores, catalogue.positions, n, mine)
+            return
+        found = np.zeros(last - first, dtype=np.int64)
+        for tile in tiles:
+            given = *tile, *mine, found, best[first:last], best_scores[first:last]
+            over_rows(lambda a, b: nearest_top(*given, a, b), last - first)  # noqa: B023
+
+    _walk(users, catalogue, seen, merge)
+    return best, best_scores
+
+
+def queues_by_distance(
+    users: FloatArray,
+    items: FloatArray,
+    n: int,
+    seen: Seen,
+    *,
+    columns: IntArray | None = None,
+    item_squares: FloatArray | None = None,
+) -> tuple[IntArray, FloatArray]:
+    """Return, for each of each user's vectors, the best of the items that are nearer to it than to the others.
+
+    Takes what `best_by_distance` takes.
+
+    Returns
+    -------
+    queues, scores
+        Shape (users, C, n), best first, -1 and minus infinity where candidates run out; no item stands in two queues.
+
+    Examples
+    --------
+    >>> ann = np.array([[[0, 0], [3, 4]]], dtype=np.float32)
+    >>> films = np.array([[0, 2], [3, 4], [0, 1]], dtype=np.float32)
+    >>> queues_by_distance(ann, films, 2, nothing_seen(1))[0].tolist()
+    [[[2, 0], [1, -1]]]
+    """
+    catalogue = _Catalogue.of(items, columns, item_squares)
+    n_vectors = users.shape[1]
+    queues, values = _empty((len(users) * n_vectors, n))
+
+    def merge(first: int, last: int, mine: Seen, tiles: Iterator[_Tile]) -> None:
+        rows = slice(first * n_vectors, last * n_vectors)
+        if n > LONG:
+            scores = np.concatenate([_scores(*tile) for tile in tiles], axis=2)
+            lost = np.arange(n_vectors)[:, None] != scores.argmax(axis=1)[:, None]
+            scores = np.where(lost, np.float32(-np.inf), scores).reshape(-1, scores.shape[2])
+            queues[rows], values[rows] = _sorted(scores, catalogue.positions, n, mine, n_vectors)
+            return
+        found = np.zeros((last - first) * n_vectors, dtype=np.int64)
+        for tile in tiles:
+            given = *tile, *mine, found, queues[rows], values[rows]
+            over_rows(lambda a, b: nearest_queues(*given, a, b), last - first)  # noqa: B023
+
+    _walk(users, catalogue, seen, merge)
+    return queues.reshape(-1, n_vectors, n), values.reshape(-1, n_vectors, n)
+
+
+@dataclass(frozen=True, eq=False)
+class _Catalogue:
+    """The items that are candidates of anybody."""
+
+    vectors: FloatArray
+    squares: FloatArray
+    positions: IntArray
+
+    @classmethod
+    def of(cls, items: FloatArray, columns: IntArray | None, squares: FloatArray | None) -> _Catalogue:
+        if columns is None:
+            return cls(items, _squares(items) if squares is None else squares, np.arange(len(items), dtype=np.int64))
+        some = items[columns]
+        return cls(some, _squares(some) if squares is None else squares[columns], columns.astype(np.int64))
+
+
+def _walk(
+    users: FloatArray, catalogue: _Catalogue, seen: Seen, merge: Callable[[int, int, Seen, Iterator[_Tile]], None]
+) -> None:
+    """Call ``merge`` for blocks of users, with the tiles of all items against them."""
     n_users, n_vectors, dim = users.shape
-    best = np.full((n_users, n), -1, dtype=np.int64)
-    best_scores = np.full((n_users, n), -np.inf, dtype=np.float32)
-    if not len(items) or not n_users:
-        return best, best_scores
     step = max(1, VECTORS_AT_ONCE // n_vectors)
     for first in range(0, n_users, step):
         last = min(first + step, n_users)
         some = np.ascontiguousarray(users[first:last]).reshape(-1, dim)
         own = _squares(some).reshape(-1, n_vectors)
-        mine = seen[0][first : last + 1], seen[1]
-        if n > LONG:
-            near = np.empty((last - first, len(items)), dtype=np.float32)
-            _fill_scores(some, own, items, squares, near)
-            best[first:last], best_scores[first:last] = _sorted(near, positions, n, mine)
-            continue
-        found = np.zeros(last - first, dtype=np.int64)
-        tile = max(1, CROSS_BYTES // (4 * len(some)))
-        out = best[first:last], best_scores[first:last]
-        for low in range(0, len(items), tile):
-            part = slice(low, low + tile)
-            cross = (some @ items[part].T).reshape(last - first, n_vectors, -1)
-            given = own, squares[part], positions[part], *mine, found, *out
-            over_rows(lambda a, b: nearest_top(cross, *given, a, b), last - first)  # noqa: B023
-    return best, best_scores
+        merge(first, last, (seen[0][first : last + 1], seen[1]), _tiles(some, own, catalogue))
 
 
-def _fill_scores(some: FloatArray, own: FloatArray, items: FloatArray, squares: FloatArray, near: FloatArray) -> None:
-    n_users, n_vectors = own.shape
-    tile = max(1, CROSS_BYTES // (4 * len(some)))
-    for low in range(0, len(items), tile):
-        part = slice(low, low + tile)
-        cross = (some @ items[part].T).reshape(n_users, n_vectors, -1)
-        near[:, part] = (2 * cross - own[:, :, None]).max(axis=1) - squares[part]
+def _tiles(some: FloatArray, own: FloatArray, catalogue: _Catalogue) -> Iterator[_Tile]:
+    size = max(1, CROSS_BYTES // (4 * len(some)))
+    for low in range(0, len(catalogue.vectors), size):
+        part = slice(low, low + size)
+        cross = (some @ catalogue.vectors[part].T).reshape(*own.shape, -1)
+        yield cross, own, catalogue.squares[part], catalogue.positions[part]
+
+
+def _scores(cross: FloatArray, own: FloatArray, squares: FloatArray, positions: IntArray) -> FloatArray:
+    """Return minus the squared distance to each vector; shape (users, C, tile)."""
+    return np.asarray(2 * cross - own[:, :, None] - squares)
+
+
+def _empty(shape: tuple[int, int]) -> tuple[IntArray, FloatArray]:
+    return np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32)
 
 
 def _top(scores: FloatArray, users: IntArray, n: int, seen: Seen) -> tuple[IntArray, FloatArray]:
@@ -164,12 +235,14 @@ def _top(scores: FloatArray, users: IntArray, n: int, seen: Seen) -> tuple[IntAr
     return best, best_scores
 
 
-def _sorted(scores: FloatArray, positions: IntArray, n: int, seen: Seen) -> tuple[IntArray, FloatArray]:
+def _sorted(
+    scores: FloatArray, positions: IntArray, n: int, seen: Seen, per_user: int = 1
+) -> tuple[IntArray, FloatArray]:
     """Return the best of each row by sorting all of it; of equal scores, the lower position first."""
-    best = np.full((len(scores), n), -1, dtype=np.int64)
-    best_scores = np.full((len(scores), n), -np.inf, dtype=np.float32)
+    best, best_scores = _empty((len(scores), n))
     for u, row in enumerate(scores):
-        left = ~np.isin(positions, seen[1][seen[0][u] : seen[0][u + 1]]) & (row > -np.inf)
+        mine = slice(*seen[0][u // per_user : u // per_user + 2])
+        left = ~np.isin(positions, seen[1][mine]) & (row > -np.inf)
         order = np.flatnonzero(left)
         order = order[np.argsort(-row[order], kind="stable")][:n]
         best[u, : len(order)], best_scores[u, : len(order)] = positions[order], row[order]

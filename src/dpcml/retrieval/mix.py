@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpcml.arrays import FloatArray, IntArray
+from dpcml.kernels.mixing import mix_lists
+from dpcml.threads import over_rows
 
 
 def targets(shares: FloatArray, mix: float) -> FloatArray:
@@ -13,73 +15,76 @@ def targets(shares: FloatArray, mix: float) -> FloatArray:
     Up to the middle of the dial these are the shares in the history; from there on they move to equal parts for all
     interests that have any. Without a history, all interests count.
 
+    Parameters
+    ----------
+    shares
+        Of the interests in the histories, shape (users, C).
+    mix
+        The dial, from 0 to 1.
+
     Examples
     --------
-    >>> targets(np.array([0.8, 0.2, 0.0]), 0.5).tolist()
-    [0.8, 0.2, 0.0]
-    >>> targets(np.array([0.8, 0.2, 0.0]), 1.0).tolist()
-    [0.5, 0.5, 0.0]
+    >>> targets(np.array([[0.8, 0.2, 0.0]]), 0.5).tolist()
+    [[0.8, 0.2, 0.0]]
+    >>> targets(np.array([[0.8, 0.2, 0.0]]), 1.0).tolist()
+    [[0.5, 0.5, 0.0]]
     """
-    has = shares > 0 if shares.any() else np.ones(len(shares), dtype=bool)
-    equal = has / has.sum()
+    has = (shares > 0) | ~shares.any(axis=1, keepdims=True)
+    equal = has / has.sum(axis=1, keepdims=True)
     beyond = max(0.0, 2 * mix - 1)
-    return np.asarray((1 - beyond) * (shares if shares.any() else equal) + beyond * equal)
+    calibrated = np.where(shares.any(axis=1, keepdims=True), shares, equal)
+    return np.asarray((1 - beyond) * calibrated + beyond * equal)
 
 
-def mixed_list(
+def mixed_lists(
     queues: IntArray, scores: FloatArray, shares: FloatArray, n: int, mix: float
 ) -> tuple[IntArray, FloatArray]:
-    """Build one list from the best items of each interest, greedily.
+    """Build each user's list from the best items of each interest, greedily.
 
     At each place the interests offer their next item. What counts is its score, and how far its interest is behind its
-    part of the list; the dial moves the weight from the first to the second, which alone counts from 0.5 on.
+    part of the list; the dial moves the weight from the first to the second, which alone counts from 0.5 on. Scores
+    are measured by how far the n-th best is below the best. In the end the list is put into the order of its scores:
+    the dial decides what is in it, not what comes first.
 
     Parameters
     ----------
-    queues
-        Items of each interest, best first, -1 where it has no more; shape (C, m), each item once.
-    scores
-        Their scores, larger is better.
+    queues, scores
+        Items of each interest and their scores, best first, -1 where they end; shape (users, C, m), each item once.
     shares
-        Of the interests in the history; shape (C,).
+        Of the interests in the histories; shape (users, C).
     n
-        Length of the list.
+        Length of the lists.
     mix
         The dial, from 0 to 1.
 
     Returns
     -------
     items, scores
-        Shape (n,), in the order of choice; -1 and minus infinity where items run out.
+        Shape (users, n), best first; -1 and minus infinity where items run out.
 
     Examples
     --------
-    >>> queues, scores = np.array([[0, 1, 2], [7, 8, 9]]), -np.array([[0.1, 0.2, 0.3], [0.5, 0.6, 0.7]])
+    >>> queues = np.array([[[0, 1, 2], [7, 8, 9]]])
+    >>> scores = np.array([[[-0.1, -0.2, -0.3], [-0.5, -0.6, -0.7]]], dtype=np.float32)
     >>> for mix in (0.0, 0.5, 1.0):
-    ...     print(mixed_list(queues, scores, np.array([0.7, 0.3]), 3, mix)[0].tolist())
-    [0, 1, 2]
-    [0, 7, 1]
-    [0, 7, 1]
+    ...     print(mixed_lists(queues, scores, np.array([[0.7, 0.3]]), 4, mix)[0].tolist())
+    [[0, 1, 2, 7]]
+    [[0, 1, 2, 7]]
+    [[0, 1, 7, 8]]
     """
-    wanted, weight = targets(shares, mix), min(1.0, 2 * mix)
-    items, chosen = np.full(n, -1, dtype=np.int64), np.full(n, -np.inf, dtype=np.float32)
-    heads, taken = np.zeros(len(queues), dtype=np.int64), np.zeros(len(queues))
-    scale = _spread(scores[queues >= 0], n)
-    for place in range(n):
-        inside = np.minimum(heads, queues.shape[1] - 1)
-        offered = scores[np.arange(len(queues)), inside]
-        left = (heads < queues.shape[1]) & (queues[np.arange(len(queues)), inside] >= 0)
-        if not left.any():
-            break
-        behind = wanted * (place + 1) - taken
-        value = (1 - weight) * (offered - offered[left].max()) / scale + weight * behind
-        c = int(np.where(left, value, -np.inf).argmax())
-        items[place], chosen[place] = queues[c, heads[c]], offered[c]
-        heads[c], taken[c] = heads[c] + 1, taken[c] + 1
-    return items, chosen
+    n_users = len(queues)
+    best = np.empty((n_users, n), dtype=np.int64)
+    best_scores = np.empty((n_users, n), dtype=np.float32)
+    wanted, scale = targets(shares, mix), _spread(scores.reshape(n_users, -1), n)
+    given = queues, scores, wanted, min(1.0, 2 * mix), scale, best, best_scores
+    over_rows(lambda a, b: mix_lists(*given, a, b), n_users)
+    order = np.argsort(-best_scores, axis=1, kind="stable")
+    return np.take_along_axis(best, order, 1), np.take_along_axis(best_scores, order, 1)
 
 
-def _spread(scores: FloatArray, n: int) -> float:
-    """Return how far the n-th best score is below the best: the unit in which scores are compared with places."""
-    best = np.sort(scores)[::-1][:n]
-    return max(float(best[0] - best[-1]), 1e-9) if len(best) else 1.0
+def _spread(scores: FloatArray, n: int) -> FloatArray:
+    """Return how far each user's n-th best score, or the last there is, is below the best."""
+    ordered = -np.sort(-scores, axis=1)[:, :n].astype(np.float64)
+    last = np.where(np.isfinite(ordered), ordered, np.inf).min(axis=1, initial=np.inf)
+    first = np.where(np.isfinite(ordered[:, 0]), ordered[:, 0], last)
+    return np.maximum(np.where(np.isfinite(last), first - last, 1.0), 1e-9)

@@ -103,5 +103,6 @@ def _by_likes(model: Recommender, rows: IntArray) -> FloatArray:
 
 
 def _scaled(places: FloatArray) -> FloatArray:
-    centered: FloatArray = places - places.mean(axis=0)
-    return centered / max(float(np.abs(centered).max(initial=0.0)), 1e-12)
+    """Return places that fill -1 to 1 in both directions."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    return np.asarray((2 * places - low - high) / np.maximum(high - low, 1e-12))

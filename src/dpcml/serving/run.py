@@ -87,7 +87,9 @@ def bind(host: str, port: int) -> socket.socket:
     ...     place.getsockname()[0]
     '127.0.0.1'
     """
-    place = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # The protocol must be named: asyncio sends at once (TCP_NODELAY) only where it is, and otherwise the second part of
+    # every answer waits 40 ms for the other side.
+    place = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         place.bind((host, port))

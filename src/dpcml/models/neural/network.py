@@ -88,7 +88,7 @@ class Network(Trained[Trainer]):
     n_candidates: int = 10
     learning_rate: float = 0.003
     schedule: str = "linear"
-    regularisation: float = 0.0
+    regularisation: float = 1.0
     batch_size: int | None = None
     epochs: int = 50
     validate_every: int = 5
@@ -215,4 +215,4 @@ class _TrainerScorer:
     def score(self, users: IntArray) -> FloatArray:
         """Return scores of shape (users, items)."""
         trainer = self.trainer
-        return self.model._blocks(trainer.ready(), users, trainer.n_items, trainer.device)
+        return self.model._blocks(trainer.tensors, users, trainer.n_items, trainer.device)

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from dpcml import Interactions
+from dpcml.data.items import Attributes, ItemTable
+from dpcml.errors import ParameterError, UnknownIdError
+from dpcml.retrieval.filters import allowed_items
+
+
+@pytest.fixture
+def films():
+    titles = np.array(["Alien", "Aliens", "Heat", "Emma"], dtype=object)
+    genres = Attributes.from_sets([{"Horror", "Sci-Fi"}, {"Sci-Fi"}, {"Crime"}, set()])
+    return Interactions.from_csr(np.eye(4), items=ItemTable([1, 2, 3, 4], titles, genres))
+
+
+@pytest.mark.parametrize(
+    ("items", "where", "left"),
+    [
+        (None, None, [1, 2, 3, 4]),
+        ([4, "1"], None, [1, 4]),
+        (None, {"category": "sci-fi"}, [1, 2]),
+        (None, {"genre": ["Crime", "Horror"]}, [1, 3]),
+        (None, {"tag": "Sci-Fi", "title": "aliens"}, [2]),
+        ([1, 3], {"category": ("Sci-Fi", "Crime")}, [1, 3]),
+        (None, {}, [1, 2, 3, 4]),
+        (None, {"title": 4}, []),
+    ],
+)
+def test_what_is_left(films, items, where, left):
+    if not left:
+        with pytest.raises(ParameterError, match="no item is left to choose from; widen the choice"):
+            allowed_items(films, items, where)
+        return
+    assert films.item_ids[allowed_items(films, items, where)].tolist() == left
+
+
+@pytest.mark.parametrize(
+    ("items", "where", "message"),
+    [
+        (None, {"category": "Horor"}, "no item has the category 'Horor': did you mean 'Horror'?"),
+        (None, {"catgory": "Horror"}, "unknown item filter 'catgory': did you mean 'category'?"),
+        (None, {"category": []}, "name at least one value"),
+        (None, "Horror", "pass a mapping"),
+        ([], None, "items: no item is left"),
+    ],
+)
+def test_bad_filters_say_what_is_wrong(films, items, where, message):
+    with pytest.raises(ParameterError, match=message):
+        allowed_items(films, items, where)
+
+
+def test_unknown_ids_and_missing_categories(films):
+    with pytest.raises(UnknownIdError, match="unknown item '9'"):
+        allowed_items(films, [9], None)
+    with pytest.raises(ParameterError, match="these items have no categories"):
+        allowed_items(Interactions.from_csr(np.eye(2)), None, {"category": "War"})
