@@ -75,7 +75,13 @@ def test_a_killed_search_goes_on_where_it_was(folder):
 def test_ctrl_c_ends_all_workers_and_says_how_to_go_on(folder):
     command = [sys.executable, "-m", "dpcml", "tune", "--data", "likes.csv", "--model", "itemknn", "--space", "wide"]
     more = ["--budget", "5000", "--workers", "2", "--out", "t"]
-    process = subprocess.Popen([*command, *more], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        [*command, *more],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job of a shell ignores Ctrl-C
+    )
     while not Path("t/trials.csv").exists() or pl.read_csv("t/trials.csv").height < 2:
         assert process.poll() is None
         time.sleep(0.02)
