@@ -30,13 +30,15 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return tuples for lists, and None for the word: TOML has neither.
+    """Return tuples for lists, and None for the word, within tables too: TOML has neither.
 
     Examples
     --------
     >>> plain([0.1, "none"])
     (0.1, None)
     """
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return tuple(map(plain, value))
     return None if isinstance(value, str) and value.lower() == "none" else value

@@ -1,110 +1,161 @@
-"""``dpcml recommend``, ``similar``, ``interests``, ``export`` and ``doctor`` as a user meets them."""
-
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from dpcml import DPCML, EASE, load, save
+from dpcml import DPCML, EASE, Interactions, load, save
 from dpcml.cli import app
 from dpcml.data.planted import planted
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    data = planted(80, 60, positives=10, n_categories=3, seed=3).data
-    folder = tmp_path_factory.mktemp("saved") / "model"
-    save(DPCML(n_vectors=2, dim=8, epochs=10, n_candidates=3).fit(data), folder)
-    return folder
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("models")
+    data = planted(120, 90, seed=1).data
+    save(DPCML(n_vectors=3, dim=8, epochs=5, n_candidates=4).fit(data), place / "dpcml")
+    named = Interactions.from_codes(data.rows, data.indices, [f"user {k}" for k in range(120)], data.items)
+    save(EASE().fit(named), place / "ease")
+    return place
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert done.exit_code == code, done.output
-    return done.stdout if code == 0 else done.stderr
+@pytest.fixture
+def run(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        verb, model, *rest = map(str, words)
+        return CliRunner(env={"COLUMNS": "200"}).invoke(app, [verb, str(folder / model), *rest])
+
+    return call
 
 
-def test_a_list_with_reasons(model):
-    fitted = load(model)
-    ids, scores, reasons = fitted.recommend(7, n=4, explain=True)
-    found = json.loads(run("recommend", model, "--user", 7, "-n", 4, "--explain", "--json"))["recommendations"]
-    assert [line["item"] for line in found] == ids.tolist()
-    assert [line["why"] for line in found] == [reason.text for reason in reasons]
-    assert found[0]["score"] == pytest.approx(float(scores[0]), abs=1e-6)
-    shown = run("recommend", model, "--user", 7, "-n", 4, "--explain")
-    assert reasons[0].text in shown
-    assert found[0]["title"] in shown
+def test_a_list_for_a_user_in_a_table_and_as_json(run, folder):
+    shown = run("recommend", "dpcml", "--user", 7, "-n", 4, "--explain")
+    assert shown.exit_code == 0, shown.output
+    ids, scores, reasons = load(folder / "dpcml").recommend(7, 4, explain=True)
+    for item, reason in zip(ids, reasons, strict=True):
+        assert f" {item} " in shown.stdout
+        assert reason.text in shown.stdout
+    found = json.loads(run("recommend", "dpcml", "--user", 7, "-n", 4, "--explain", "--mix", 0.5, "--json").stdout)
+    ids, scores, reasons = load(folder / "dpcml").recommend(7, 4, explain=True, mix=0.5)
+    assert [one["id"] for one in found["items"]] == ids.tolist()
+    assert [one["score"] for one in found["items"]] == pytest.approx(scores.tolist())
+    assert found["items"][0]["reason"] == reasons[0].to_dict()
 
 
-def test_a_new_person_a_filter_and_the_dial(model):
-    fitted = load(model)
-    history = fitted.train_.item_ids[fitted.train_.of(3)].tolist()
-    found = json.loads(run("recommend", model, "--history", ",".join(map(str, history)), "-n", 3, "--json"))
-    assert [line["item"] for line in found["recommendations"]] == fitted.recommend_new(history, n=3)[0].tolist()
-    category = str(fitted.train_.items.attributes.names[0])
-    chosen = json.loads(run("recommend", model, "--user", 7, "--where", f"category={category}", "--json"))
-    expected = fitted.recommend(7, where={"category": category})[0].tolist()
-    assert [line["item"] for line in chosen["recommendations"]] == expected
-    mixed = json.loads(run("recommend", model, "--user", 7, "--mix", 1, "--json"))
-    assert [line["item"] for line in mixed["recommendations"]] == fitted.recommend(7, mix=1.0)[0].tolist()
+def test_somebody_new(run, folder):
+    found = json.loads(run("recommend", "ease", "--history", "3, 5,8", "-n", 2, "--json").stdout)
+    assert [one["id"] for one in found["items"]] == load(folder / "ease").recommend_new([3, 5, 8], 2)[0].tolist()
+    assert "somebody who likes 3,5" in run("recommend", "dpcml", "--history", "3,5").stdout
 
 
-def test_many_users_to_a_file(model, tmp_path):
-    (tmp_path / "users.txt").write_text("3\n7\n\n")
-    out = tmp_path / "lists.parquet"
-    told = json.loads(run("recommend", model, "--users", tmp_path / "users.txt", "--out", out, "-n", 2, "--json"))
-    assert told == {"out": str(out), "users": 2, "lines": 4}
-    assert pl.read_parquet(out)["user"].to_list() == [*"3377"]
-    run("recommend", model, "--users", "-", "--out", tmp_path / "all.csv", "-n", 1)
-    assert len(pl.read_csv(tmp_path / "all.csv")) == 80
+def test_only_some_items(run, folder):
+    train = load(folder / "dpcml").train_
+    names = [str(name) for name in train.items.attributes.names[:2]]
+    words = [word for name in names for word in ("--where", f"category={name}")]
+    found = json.loads(run("recommend", "dpcml", "--user", 7, *words, "--seen", "--json").stdout)
+    assert found["items"]
+    for one in found["items"]:
+        assert set(train.items.attributes.of(int(train.item_columns([one["id"]])[0]))) & set(names)
 
 
-def test_interests_and_neighbours(model):
-    fitted = load(model)
-    found = json.loads(run("interests", model, "--user", 7, "--json"))["interests"]
-    assert [line["name"] for line in found] == [interest.name for interest in fitted.interests(7)]
-    assert sum(line["share"] for line in found) == pytest.approx(1, abs=1e-3)
-    assert found[0]["name"] in run("interests", model, "--user", 7)
-    item = int(fitted.train_.item_ids[0])
-    similar = json.loads(run("similar", model, "--item", item, "-n", 3, "--json"))["similar"]
-    assert [line["id"] for line in similar] == fitted.similar_items(item, 3)[0].tolist()
-    assert len(json.loads(run("similar", model, "--user", 7, "-n", 3, "--json"))["similar"]) == 3
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_lists_of_many_users_in_a_file(run, folder, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("dpcml.exporting.USERS_AT_ONCE", 50)
+    done = run("recommend", "dpcml", "--users", "all", "--out", f"lists.{kind}", "-n", 3, "--explain", "--json")
+    assert json.loads(done.stdout) == {"out": f"lists.{kind}", "users": 120, "rows": 360, "model": "dpcml"}
+    read = {"parquet": pl.read_parquet, "csv": pl.read_csv, "jsonl": pl.read_ndjson}[kind]
+    frame = read(tmp_path / f"lists.{kind}")
+    assert frame.columns == ["user_id", "rank", "item_id", "score", "interest", "share", "reason"]
+    expected = load(folder / "dpcml").recommend(np.arange(120), 3)[0]
+    assert (frame["item_id"].to_numpy().reshape(120, 3) == expected).all()
+    assert frame["rank"].to_list()[:4] == [1, 2, 3, 1]
+    assert [file.name for file in tmp_path.iterdir()] == [f"lists.{kind}"], "nothing is left behind"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["recommend"], "nobody given: name one of --user, --history and --users"),
-        (["recommend", "--user", "7", "--history", "1"], "--user and --history given"),
-        (["recommend", "--user", "nobody"], "unknown user 'nobody'"),
-        (["recommend", "--user", "7", "-n", "0"], "at least 1"),
-        (["recommend", "--user", "7", "--mix", "1.5"], "mix"),
-        (["recommend", "--user", "7", "--where", "Horror"], "write name=value"),
-        (["recommend", "--history", " , "], "history"),
-        (["recommend", "--users", "-"], "needs --out"),
-        (["similar"], "name one of --item and --user"),
-        (["interests"], "name one of --user and --history"),
-    ],
-)
-def test_bad_calls(model, arguments, message):
-    verb, *rest = arguments
-    assert message in run(verb, model, *rest, code=2)
+def test_lists_of_some_users_by_file(run, tmp_path):
+    (tmp_path / "who.txt").write_text("user 5\n\nuser 2\n")
+    assert run("recommend", "ease", "--users", "who.txt", "--out", "a/lists.csv", "-n", 1).exit_code == 0
+    assert pl.read_csv(tmp_path / "a" / "lists.csv")["user_id"].to_list() == ["user 5", "user 2"]
+    (tmp_path / "numbers.txt").write_text("7\n")
+    run("recommend", "dpcml", "--users", "numbers.txt", "--out", "lists.jsonl", "-n", 1)
+    assert json.loads((tmp_path / "lists.jsonl").read_text())["user_id"] == 7
 
 
-def test_models_without_interests_say_so(tmp_path):
-    save(EASE().fit(planted(40, 30, positives=6, n_categories=3).data), tmp_path / "ease")
-    assert "knows no interests" in run("interests", tmp_path / "ease", "--user", 3, code=2)
-    assert "knows no interests" in run("recommend", tmp_path / "ease", "--user", 3, "--mix", 0.5, code=2)
+def test_similar_and_interests(run, folder):
+    model = load(folder / "dpcml")
+    found = json.loads(run("similar", "dpcml", "--item", 4, "-n", 3, "--json").stdout)
+    assert [one["id"] for one in found["items"]] == model.similar_items(4, 3)[0].tolist()
+    assert found["items"][0]["title"] == model.train_.items.title(found["items"][0]["id"])
+    found = json.loads(run("similar", "ease", "--user", "user 4", "-n", 3, "--json").stdout)
+    assert [one["id"] for one in found["users"]] == load(folder / "ease").similar_users("user 4", 3)[0].tolist()
+    assert model.train_.items.title(4) in run("similar", "dpcml", "--item", 4).stdout
+    found = json.loads(run("interests", "dpcml", "--user", 4, "--json").stdout)
+    assert found["interests"] == [json.loads(json.dumps(one.to_dict())) for one in model.interests(4)]
+    shown = run("interests", "dpcml", "--history", "3,5,9").stdout
+    assert all(one.name in shown for one in model.interests_new([3, 5, 9]))
 
 
-def test_export_and_doctor(model, tmp_path):
-    run("export", model, "--to", "npy", "--out", tmp_path / "out")
-    assert (tmp_path / "out" / "item_vectors_.npy").exists()
-    found = json.loads(run("doctor", "--json"))
-    assert found["threads"]["used"] >= 1
-    assert set(found) == {"dpcml", "packages", "extras", "threads", "kernels", "data"}
-    assert "numba" in run("doctor")
+def test_export(run, folder, tmp_path):
+    model = load(folder / "dpcml")
+    assert run("export", "dpcml", "--to", "faiss-ready", "--out", "x").exit_code == 0
+    about = json.loads((tmp_path / "x" / "export.json").read_text())
+    queries, items = np.load(tmp_path / "x" / "queries.npy"), np.load(tmp_path / "x" / "items.npy")
+    apart = ((queries[:, None] - items) ** 2).sum(axis=2).reshape(-1, about["queries_per_user"], len(items)).min(axis=1)
+    np.testing.assert_allclose(-apart, model.score(np.arange(120)), atol=1e-4)
+    assert run("export", "dpcml", "--to", "parquet", "--out", "x", "--json").exit_code == 0, "replaces an export"
+    users = pl.read_parquet(tmp_path / "x" / "users.parquet")
+    assert users["number"].to_list()[:4] == [0, 1, 2, 0]
+    np.testing.assert_array_equal(np.array(users["vector"].to_list(), np.float32)[3:6], model.user_vectors_[1])
+    run("export", "ease", "--to", "npy", "--out", "y")
+    assert (tmp_path / "y" / "user_ids.txt").read_text().splitlines()[3] == "user 3"
+
+
+BAD = [
+    (("recommend", "dpcml"), "name one of --user ID, --history"),
+    (("recommend", "dpcml", "--user", 1, "--history", "2"), "name one of"),
+    (("recommend", "dpcml", "--users", "all"), "--users and --out belong together"),
+    (("recommend", "dpcml", "--user", 1, "--out", "a.csv"), "belong together"),
+    (("recommend", "dpcml", "--user", 999), "unknown user '999'"),
+    (("recommend", "dpcml", "--user", 1, "-n", 0), "n=0: must be a whole number of at least 1"),
+    (("recommend", "dpcml", "--user", 1, "--mix", 1.5), "mix=1.5: must be a number from 0 to 1"),
+    (("recommend", "ease", "--user", "user 1", "--mix", 0.5), "EASE knows no interests to mix"),
+    (("recommend", "dpcml", "--user", 1, "--where", "category"), "write KEY=VALUE"),
+    (("recommend", "dpcml", "--user", 1, "--where", "category=Horor"), "no item has the category 'Horor'"),
+    (("recommend", "dpcml", "--user", 1, "--where", "title=zzz"), "no item is left to choose from"),
+    (("recommend", "dpcml", "--history", ","), "the history is empty"),
+    (("recommend", "dpcml", "--history", "1,999"), "unknown item '999'"),
+    (("recommend", "dpcml", "--users", "none.txt", "--out", "a.csv"), "none.txt: cannot be read"),
+    (("recommend", "dpcml", "--users", "all", "--out", "a.xls"), "unknown kind of file for lists 'xls'"),
+    (("recommend", "nothing", "--user", 1), "there is no such folder"),
+    (("similar", "dpcml"), "name one of --item ID and --user ID"),
+    (("similar", "dpcml", "--item", 999), "unknown item '999'"),
+    (("interests", "ease", "--user", "user 1"), "EASE knows no interests"),
+    (("interests", "dpcml"), "name one of --user ID and --history"),
+    (("export", "ease", "--to", "parquet", "--out", "z"), "EASE has no vectors to search by distance"),
+    (("export", "dpcml", "--to", "npz", "--out", "z"), "unknown form of export 'npz': did you mean 'npy'?"),
+    (("export", "dpcml", "--out", "."), "is not empty, and no older export"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_bad_input_is_one_line_and_exit_code_2(run, tmp_path, words, message):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    done = run(*words)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_doctor(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    found = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    assert found["packages"]["numpy"] == np.__version__
+    assert found["kernel_cache"] == {"folder": str(tmp_path / "kernels"), "writable": True, "kernels": 0, "bytes": 0}
+    assert found["extras"]["neural"] == []
+    shown = CliRunner().invoke(app, ["doctor"])
+    assert "steam-200k" in shown.stdout
+    assert shown.exit_code == 0

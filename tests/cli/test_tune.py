@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -71,14 +72,37 @@ def test_a_killed_search_goes_on_where_it_was(folder):
     ]
 
 
-def test_no_resume_does_everything_again(folder):
-    asked = ("tune", "--data", "likes.csv", "--model", "itemknn", "--budget", "3", "--out", "t")
-    run(*asked)
-    before = pl.read_csv("t/trials.csv")
-    run(*asked, "--no-resume")
-    after = pl.read_csv("t/trials.csv")
-    assert before.drop("seconds").equals(after.drop("seconds"), null_equal=True)
-    assert not before["seconds"].equals(after["seconds"])
+def test_ctrl_c_ends_all_workers_and_says_how_to_go_on(folder):
+    command = [sys.executable, "-m", "dpcml", "tune", "--data", "likes.csv", "--model", "itemknn", "--space", "wide"]
+    more = ["--budget", "5000", "--workers", "2", "--out", "t"]
+    process = subprocess.Popen(
+        [*command, *more],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job of a shell ignores Ctrl-C
+    )
+    while not Path("t/trials.csv").exists() or pl.read_csv("t/trials.csv").height < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to all of them
+    said = process.communicate(timeout=60)[1]  # ends when nobody is left who could write: the workers are gone
+    assert process.returncode == 130, said
+    assert said.splitlines() == ["finished trials are in t/trials.csv: go on with the same command", "interrupted"]
+
+
+def test_a_place_that_cannot_be_written_to_is_found_at_once(folder):
+    Path("taken").write_text("a file")
+    said = run("tune", "--data", "likes.csv", "--model", "itemknn", "--out", "taken", code=2)
+    assert "taken/trials.csv: cannot make its folder" in said
+
+
+def test_finished_trials_count_unless_asked_otherwise(folder):
+    asked = ("tune", "--data", "likes.csv", "--model", "itemknn", "--budget", "3", "--out", "t", "--json")
+    honest = json.loads(run(*asked))["best_value"]
+    pl.read_csv("t/trials.csv").with_columns(value=pl.lit(0.99)).write_csv("t/trials.csv")
+    assert json.loads(run(*asked))["best_value"] == 0.99, "taken from the file"
+    assert json.loads(run(*asked, "--no-resume"))["best_value"] == honest
 
 
 def test_what_people_see(folder):

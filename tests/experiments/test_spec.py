@@ -45,7 +45,7 @@ def test_rows_are_made_per_set_and_per_point():
     assert spec.rows[0].parameters == {"shrink": 3.0, "k": 5}
     assert spec.rows[4].parameters == {"shrink": 0.0, "k": 9}, "a set has settings of its own"
     assert spec.rows[4].point == {"k": 9}
-    assert spec.rows[2].parameters["diversity"] == [0.1, None]
+    assert spec.rows[2].parameters["diversity"] == (0.1, None)
     assert spec.seeds_of(spec.rows[2]) == 2
     assert spec.seeds_of(spec.rows[0]) == 4
 
@@ -53,7 +53,7 @@ def test_rows_are_made_per_set_and_per_point():
 def test_quick_changes_what_a_model_has():
     spec = parse_spec("t", TEXT, quick=True)
     assert [row.label for row in spec.rows] == ["neighbours 7", "vectors", "neighbours 7"]
-    assert spec.rows[1].parameters == {"diversity": [0.1, None], "epochs": 2}
+    assert spec.rows[1].parameters == {"diversity": (0.1, None), "epochs": 2}
     assert "epochs" not in spec.rows[0].parameters, "neighbours are not trained in epochs"
     assert spec.seeds_of(spec.rows[1]) == 1
 
@@ -96,5 +96,5 @@ def test_every_table_and_figure_of_the_paper_has_a_spec():
 
 
 def test_an_unknown_study_is_bad_input():
-    with pytest.raises(ParameterError, match="did you mean 'quality'"):
-        read_spec("qualty")
+    with pytest.raises(ParameterError, match="did you mean 'overall'"):
+        read_spec("overal")

@@ -1,5 +1,7 @@
 """Studies from start to report, each kind on a small planted world."""
 
+import re
+
 import polars as pl
 import pytest
 
@@ -96,6 +98,10 @@ def test_each_kind_from_runs_to_a_report(kind, library, tmp_path):
     assert ledger.done["version"].null_count() == 0
     pictures = sorted(file.suffix for file in (tmp_path / "figures").glob("*")) if kind in DRAWN else []
     assert pictures == ([".png", ".svg"] if kind in DRAWN else [])
+    if kind == "generalisation":
+        shares = re.search(r"C = 2 \| [\d.]+ ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ", text)
+        assert shares is not None
+        assert min(map(float, shares.groups())) > 1, "both MRR are in percent"
     again: list[str] = []
     do(KINDS[kind].jobs(spec, library), tmp_path / "study.csv", again.append)
     assert again == [], "finished runs are skipped"

@@ -6,14 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.bench_lists import fold_in
-from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish
+from dpcml.cli.bench_lists import fold_in, mix, recommend
+from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish, say_if_busy, whole_numbers
 from dpcml.cli.bench_serve import serve
 from dpcml.cli.console import AsJson, note
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
 app.command("fold-in")(fold_in)
 app.command()(serve)
+app.command()(mix)
+app.command()(recommend)
 
 
 @app.callback()
@@ -69,7 +71,7 @@ def train(
     found = {"data": name, **figures}
     if found["note"]:
         note(found["note"])
-    _say_if_busy(found)
+    say_if_busy(found)
     if finish(found, out, as_json):
         return
     print(
@@ -117,7 +119,7 @@ def scaling(
     """Train on planted worlds of growing size: the cost of a positive."""
     from dpcml.benchmarks.scaling import bench_scaling
 
-    found = bench_scaling(_numbers(sizes), n_items=items, repeats=repeats, threads=threads)
+    found = bench_scaling(whole_numbers(sizes), n_items=items, repeats=repeats, threads=threads)
     if finish(found, out, as_json):
         return
     for world in found["worlds"]:
@@ -170,7 +172,7 @@ def methods(
     found = {"data": name, **bench_methods(interactions, methods=model, epochs=epochs, repeats=repeats)}
     for skipped, why in found["skipped"].items():
         note(f"no figures of {skipped}: {why}")
-    _say_if_busy(found)
+    say_if_busy(found)
     if finish(found, out, as_json):
         return
     print(
@@ -182,20 +184,3 @@ def methods(
         for one in sorted(found["methods"], key=lambda one: (one["per"], one["seconds"]))
     ]
     print(text_table(["method", "class", "per", "seconds", f"/ {YARDSTICK} epoch"], rows))
-
-
-def _numbers(text: str) -> list[int]:
-    from dpcml.errors import ParameterError
-
-    try:
-        found = [int(float(part)) for part in text.split(",")]
-    except (ValueError, OverflowError):
-        found = []
-    if not found or min(found) < 1000:
-        raise ParameterError(f"--sizes {text}: pass numbers of at least 1000 with commas, such as 1e5,1e6")
-    return found
-
-
-def _say_if_busy(found: dict[str, Any]) -> None:
-    if (found["load_before"] or 0) > found["threads"] / 2:
-        note(f"the machine was busy (load {found['load_before']:.1f}): see 'spread' for how far to trust these figures")

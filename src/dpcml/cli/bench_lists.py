@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.bench_options import Data, Out, finish
+from dpcml.cli.bench_options import Data, Out, finish, say_if_busy, whole_numbers
 from dpcml.cli.console import AsJson
 
 Model = Annotated[str, typer.Option(help="A model or preset with vectors: dpcml, cml, gfja...")]
@@ -36,3 +36,59 @@ def fold_in(
     print(text_table(["users", *METRICS], rows))
     took = found["milliseconds"]
     print(f"fold_in of {took['items']} items: {took['median']:.2f} ms, 99th percentile {took['p99']:.2f} ms")
+
+
+def mix(
+    data: Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")] = "planted",
+    model: Model = "dpcml",
+    n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs, each with its own split.")] = 3,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn the dial between relevance and equal service of interests; see what it costs and brings."""
+    from dpcml.benchmarks.mix import bench_mix
+    from dpcml.data.catalog import load_or_read
+    from dpcml.data.planted import planted
+    from dpcml.tables import text_table
+
+    interactions = planted().data if data == "planted" else load_or_read(data)
+    found: dict[str, Any] = {"data": data, **bench_mix(interactions, model=model, n=n, seeds=seeds)}
+    if finish(found, out, as_json):
+        return
+    names = list(found["dial"][0])
+    print(f"{data}: {found['users']:,} users, {found['items']:,} items, {model}, {seeds} seeds")
+    print(text_table(names, [[f"{row[name]:.4g}" for name in names] for row in found["dial"]]))
+
+
+def recommend(
+    sizes: Annotated[str, typer.Option(help="Numbers of items, with commas.")] = "1e5,1e6",
+    n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make lists from large catalogues: exactly, and by an approximate index."""
+    from dpcml.benchmarks.recommend import bench_recommend
+
+    found = bench_recommend(whole_numbers(sizes), n=n)
+    say_if_busy(found)
+    if finish(found, out, as_json):
+        return
+    print(
+        f"lists of {n}, {found['vectors']} vectors of {found['dim']}, {found['seen']} seen, {found['threads']} threads"
+    )
+    for one in found["catalogues"]:
+        exact, index = one["exact"], one.get("index")
+        print(f"{one['items']:,} items")
+        print(
+            f"  exact    one user {exact['p50_ms']:.2f} ms (99th percentile {exact['p99_ms']:.2f});"
+            f" {exact['users_per_second']:.0f} users/s in a batch, {exact['share_of_matrix_product']:.0%} of it matrix"
+            " products"
+        )
+        if index is not None:
+            print(f"  index    built in {index['build_seconds']:.0f} s, {index['bytes'] / 1e6:.0f} MB")
+            for search in index["searches"]:
+                print(
+                    f"    width {search['width']:<4} one user {search['p50_ms']:.2f} ms (99th percentile"
+                    f" {search['p99_ms']:.2f}), recall {search['recall']:.4f}"
+                )

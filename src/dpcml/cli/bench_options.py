@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.console import print_json
+from dpcml.cli.console import note, print_json
 
 Data = Annotated[
     str | None,
@@ -31,3 +31,28 @@ def finish(found: dict[str, Any], out: Path | None, as_json: bool) -> bool:
     if as_json:
         print_json(found)
     return as_json
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Return whole numbers that are separated by commas; each may be written as 1e5.
+
+    Examples
+    --------
+    >>> whole_numbers("1e5,2000")
+    [100000, 2000]
+    """
+    from dpcml.errors import ParameterError
+
+    try:
+        found = [int(float(part)) for part in text.split(",")]
+    except (ValueError, OverflowError):
+        found = []
+    if not found or min(found) < 1000:
+        raise ParameterError(f"--sizes {text}: pass numbers of at least 1000 with commas, such as 1e5,1e6")
+    return found
+
+
+def say_if_busy(found: dict[str, Any]) -> None:
+    """Say on standard error that other work was going on while times were taken."""
+    if (found["load_before"] or 0) > found["threads"] / 2:
+        note(f"the machine was busy (load {found['load_before']:.1f}): see 'spread' for how far to trust these figures")

@@ -65,3 +65,18 @@ def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None] | None]:
             shown.update(task, completed=done, total=total, visible=True)
 
         yield report
+
+
+@contextmanager
+def count_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar of things done on a terminal's standard error; yields what to report their number to."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(title, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""``dpcml export``: a model's vectors for other programs."""
+"""``dpcml export``: what a model has learned, for other programs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from typing import Annotated
 
 import typer
 
-from dpcml.cli.console import note
+from dpcml.cli.asking import Folder
+from dpcml.cli.console import AsJson, print_json
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What 'dpcml train' wrote.")],
-    out: Annotated[Path, typer.Option(help="New folder for the files.")],
-    to: Annotated[str, typer.Option(help="npy, parquet or faiss-ready.")] = "npy",
+    folder: Folder,
+    to: Annotated[str, typer.Option(help="npy (any model), parquet, or faiss-ready.")] = "npy",
+    out: Annotated[Path, typer.Option(help="A new folder, or an older export.")] = Path("dpcml-export"),
+    as_json: AsJson = False,
 ) -> None:
-    """Write vectors and ids of a model as plain files."""
-    from dpcml.exports import export as write
+    """Write a model's arrays and ids to a folder that explains itself."""
+    from dpcml.exporting import export as write
     from dpcml.storage import load
 
-    written = write(load(folder), out, to)
-    note(f"{written}: {', '.join(sorted(file.name for file in written.iterdir()))}")
+    target = write(load(folder), to, out)
+    files = {file.name: file.stat().st_size for file in sorted(target.iterdir())}
+    if as_json:
+        print_json({"out": str(out), "form": to, "files": files})
+        return
+    for name, size in files.items():
+        print(f"{size / 1e6:>10.2f} MB  {out / name}")

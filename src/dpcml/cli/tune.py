@@ -53,7 +53,7 @@ def tune(
     source = Source(data, reading)
     with bytes_bar(data) as progress:
         interactions = source.read(progress)
-    with _bar(f"tuning {model}", metric) as watch:
+    with _hint(out), _bar(f"tuning {model}", metric) as watch:
         found = search(
             interactions, model, space=space, budget=min(budget, QUICK_BUDGET) if quick else budget, sampler=sampler,
             metric=metric, fixed=parse_settings(settings or ()), halvings=halvings,
@@ -81,6 +81,16 @@ def _show(found: Tuned, out: Path) -> None:
     for name, value in found.best_parameters.items():
         print(f"  {name} = {value}")
     print(f"all trials: {out / 'trials.csv'}\nnext: dpcml train --config {out / 'best.toml'} --out DIR")
+
+
+@contextmanager
+def _hint(out: Path) -> Iterator[None]:
+    """Say after Ctrl-C how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(f"finished trials are in {out / 'trials.csv'}: go on with the same command")
+        raise
 
 
 @contextmanager

@@ -16,8 +16,8 @@ def study_titles() -> dict[str, str]:
 
     Examples
     --------
-    >>> study_titles()["quality"]
-    'Quality on real data'
+    >>> study_titles()["overall"]
+    'Overall performance'
     """
     found = sorted((read_spec(name) for name in specs()), key=lambda spec: (spec.place, spec.name))
     return {spec.name: spec.title for spec in found}

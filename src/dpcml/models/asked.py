@@ -74,7 +74,7 @@ class Asked(ABC):
         ids, scores
             Best first; shape (up to n,) for one user, (users, up to n) for several. Where one of several users has
             fewer candidates than the others, the rest of the row has id -1 (``None`` for text ids) and score minus
-            infinity. With ``mix`` the list's order is not that of the scores.
+            infinity.
         reasons
             With ``explain``: a list of `Reason`, or for several users a list of such lists.
 

@@ -43,7 +43,8 @@ def mixed_lists(
 
     At each place the interests offer their next item. What counts is its score, and how far its interest is behind its
     part of the list; the dial moves the weight from the first to the second, which alone counts from 0.5 on. Scores
-    are measured by how far the n-th best is below the best.
+    are measured by how far the n-th best is below the best. In the end the list is put into the order of its scores:
+    the dial decides what is in it, not what comes first.
 
     Parameters
     ----------
@@ -59,17 +60,17 @@ def mixed_lists(
     Returns
     -------
     items, scores
-        Shape (users, n), in the order of choice; -1 and minus infinity where items run out.
+        Shape (users, n), best first; -1 and minus infinity where items run out.
 
     Examples
     --------
     >>> queues = np.array([[[0, 1, 2], [7, 8, 9]]])
     >>> scores = np.array([[[-0.1, -0.2, -0.3], [-0.5, -0.6, -0.7]]], dtype=np.float32)
     >>> for mix in (0.0, 0.5, 1.0):
-    ...     print(mixed_lists(queues, scores, np.array([[0.8, 0.2]]), 3, mix)[0].tolist())
-    [[0, 1, 2]]
-    [[0, 1, 7]]
-    [[0, 7, 1]]
+    ...     print(mixed_lists(queues, scores, np.array([[0.7, 0.3]]), 4, mix)[0].tolist())
+    [[0, 1, 2, 7]]
+    [[0, 1, 2, 7]]
+    [[0, 1, 7, 8]]
     """
     n_users = len(queues)
     best = np.empty((n_users, n), dtype=np.int64)
@@ -77,7 +78,8 @@ def mixed_lists(
     wanted, scale = targets(shares, mix), _spread(scores.reshape(n_users, -1), n)
     given = queues, scores, wanted, min(1.0, 2 * mix), scale, best, best_scores
     over_rows(lambda a, b: mix_lists(*given, a, b), n_users)
-    return best, best_scores
+    order = np.argsort(-best_scores, axis=1, kind="stable")
+    return np.take_along_axis(best, order, 1), np.take_along_axis(best_scores, order, 1)
 
 
 def _spread(scores: FloatArray, n: int) -> FloatArray:

@@ -7,7 +7,8 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks of threads that it does not have
         self.line, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, train, valid), daemon=True)
-        with threads_of_children(threads):
+        with threads_of_children(threads), _deaf_children():
             self.process.start()
         theirs.close()
         self.task: Task | None = None
@@ -100,8 +101,18 @@ class Processes:
         return self.workers[-1]
 
 
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C, not even while they start: the one that searches does, and ends them."""
+    resource_tracker.ensure_running()  # else it would be started within, and let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(line: Connection, train: Interactions, valid: Interactions) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that searches; it ends this one
     while True:
         try:
             task = line.recv()

@@ -127,9 +127,11 @@ def tune(
     split = by_ratio(data, rng=split_seed)
     trials = Trials(None if file is None else Path(file), Setting(label, split.hash), resume=resume)
     common = Task(0, model, searched.fixed, None, metric, seed, share.threads)
+    proposing = SAMPLERS[sampler](searched, seed)
     with ENGINES[engine](split.train, split.parts[1], share) as ready:
+        trials.write()  # a place that cannot be written to is found before hours are spent
         run = _Run(ready, trials, common, watch)
-        ranked = run.propose(SAMPLERS[sampler](searched, seed), budget, rounds)
+        ranked = run.propose(proposing, budget, rounds)
         for number, epochs_now in enumerate(rounds[1:], start=1):
             ranked = run.again(ranked[: math.ceil(len(ranked) / 2)], epochs_now, len(rounds) - number)
     task, value = ranked[0]

@@ -81,7 +81,7 @@ class Trials:
         return Outcome(row["value"], row["seconds"], row["epochs"], row["best_epoch"])
 
     def add(self, task: Task, outcome: Outcome) -> None:
-        """Add a trial, or replace an earlier one of the same settings, and write the file."""
+        """Add a trial, or replace an earlier one of the same settings, and write them all."""
         row = self._row(task) | {
             "status": outcome.status,
             "value": outcome.value,
@@ -91,6 +91,10 @@ class Trials:
             "error": outcome.error,
         }
         self._rows[self._identity(row)] = row
+        self.write()
+
+    def write(self) -> None:
+        """Write all trials, as a whole or not at all."""
         if self.path is not None:
             with atomic(self.path) as temporary:
                 self.frame().write_csv(temporary)

@@ -57,6 +57,7 @@ def _notes(results: Results, data: str, name: str) -> list[Note]:
                 f" this **{said}** for *{name}*: {words} at {where}; at best {sign * gaps.max():+.{SHOWN[metric]}f}, at"
                 f" C = {found.at[1 + int(gaps.argmax())]:g}.",
                 verdict,
+                claim=True,
             )
         )
     return notes

@@ -79,7 +79,7 @@ def _stand_in(spec: Spec, line: dict[str, Any]) -> list[Block]:
         f"The ratings of {title} are not on this machine. These are **not** results on {title}: they are speed and"
         f" memory of DPCML2 on a planted world of {line['users']:,} users, {line['items']:,} items and"
         f" {line['positives']:,} positives. No accuracy is reported.",
-        "partly",
+        "warning",
     )
     shown = [
         Line("seconds per epoch (the better of those run)", [f"{line['seconds per epoch']:.2f}"]),
@@ -95,7 +95,7 @@ def _stand_in(spec: Spec, line: dict[str, Any]) -> list[Block]:
         f" or fills the table once the ratings are in `$DPCML_DATA/{line['data']}`"
     ]
     return [
-        Heading(f"A planted world of the shape of {title}"),
+        Heading(f"A planted world in place of {title}"),
         Notes([note]),
         Table(["DPCML2"], shown),
         Details("How this was measured", said),

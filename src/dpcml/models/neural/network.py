@@ -215,4 +215,4 @@ class _TrainerScorer:
     def score(self, users: IntArray) -> FloatArray:
         """Return scores of shape (users, items)."""
         trainer = self.trainer
-        return self.model._blocks(trainer.ready(), users, trainer.n_items, trainer.device)
+        return self.model._blocks(trainer.tensors, users, trainer.n_items, trainer.device)

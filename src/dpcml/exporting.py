@@ -1,0 +1,234 @@
+"""What leaves a model: lists of many users in one file, and vectors for other programs."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpcml.arrays import Array
+from dpcml.errors import DataError, ParameterError
+from dpcml.files import atomic, atomic_folder
+from dpcml.models import Recommender
+from dpcml.models.multi_interest import MultiInterest
+from dpcml.registry import Registry
+from dpcml.version import version
+
+if TYPE_CHECKING:
+    import polars as pl
+
+USERS_AT_ONCE = 2048
+ABOUT = "export.json"
+
+WRITERS: Registry[Callable[[Iterator[pl.DataFrame], Path], None]] = Registry("kind of file for lists")
+EXPORTS: Registry[Callable[[Recommender, Path], dict[str, Any]]] = Registry("form of export")
+
+
+def write_lists(
+    model: Recommender,
+    path: str | Path,
+    users: Array | None = None,
+    n: int = 10,
+    *,
+    explain: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> int:
+    """Write recommendations of many users to one file, block by block, as a whole or not at all.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    path
+        ``.parquet``, ``.csv`` or ``.jsonl``; a row per user and item with the columns user_id, rank, item_id, score,
+        and with ``explain`` interest, share and reason.
+    users
+        External ids; all users by default.
+    n
+        Items per user at most.
+    explain
+        Also say why.
+    progress
+        Called with the users done and all of them.
+    **options
+        Further options of ``recommend``.
+
+    Returns
+    -------
+    int
+        Rows written.
+
+    Examples
+    --------
+    >>> from dpcml import Popularity
+    >>> model = Popularity().fit(np.array([[1, 1, 0], [0, 0, 1]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rows = write_lists(model, Path(folder) / "lists.csv", n=1)
+    ...     print((Path(folder) / "lists.csv").read_text())
+    user_id,rank,item_id,score
+    0,1,2,1.0
+    1,1,0,1.0
+    """
+    path, train = Path(path), model._fitted()
+    write = WRITERS[path.suffix.removeprefix(".")]
+    wanted = train.user_ids
+    if users is not None:
+        wanted = wanted[train.user_rows(users)]  # an unknown id is told before hours of work, not after
+    if not len(wanted):
+        raise ParameterError("there is no user to recommend to: name at least one")
+    rows = 0
+
+    def blocks() -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        for first in range(0, len(wanted), USERS_AT_ONCE):
+            some = wanted[first : first + USERS_AT_ONCE]
+            frame = _frame(some, model.recommend(some, n, explain=explain, **options))
+            rows += len(frame)
+            yield frame
+            if progress is not None:
+                progress(min(first + USERS_AT_ONCE, len(wanted)), len(wanted))
+
+    with atomic(path) as temporary:
+        write(blocks(), temporary)
+    return rows
+
+
+def _frame(users: Array, found: tuple[Any, ...]) -> pl.DataFrame:
+    import polars as pl
+
+    ids, scores, *reasons = found
+    there = np.isfinite(scores)
+    row, place = np.nonzero(there)
+    items = ids[there]
+    columns: dict[str, Any] = {
+        "user_id": users[row].tolist(),
+        "rank": place + 1,
+        "item_id": items.tolist(),
+        "score": scores[there],
+    }
+    if reasons:
+        given = [reason for one in reasons[0] for reason in one]
+        columns["interest"] = pl.Series([reason.interest for reason in given], dtype=pl.Int32)
+        columns["share"] = pl.Series([reason.share for reason in given], dtype=pl.Float32)
+        columns["reason"] = pl.Series([reason.text for reason in given], dtype=pl.String)
+    return pl.DataFrame(columns)
+
+
+@WRITERS.register("csv")
+def _write_csv(blocks: Iterator[pl.DataFrame], path: Path) -> None:
+    with path.open("wb") as file:
+        for number, frame in enumerate(blocks):
+            frame.write_csv(file, include_header=number == 0)
+
+
+@WRITERS.register("jsonl")
+def _write_jsonl(blocks: Iterator[pl.DataFrame], path: Path) -> None:
+    with path.open("wb") as file:
+        for frame in blocks:
+            frame.write_ndjson(file)
+
+
+@WRITERS.register("parquet")
+def _write_parquet(blocks: Iterator[pl.DataFrame], path: Path) -> None:
+    """Write blocks to files of their own and put them together as a stream, so that memory is one block."""
+    import polars as pl
+
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".dpcml-") as folder:
+        parts = []
+        for number, frame in enumerate(blocks):
+            parts.append(Path(folder) / f"{number}.parquet")
+            frame.write_parquet(parts[-1])
+        pl.scan_parquet(parts).sink_parquet(path)
+
+
+def export(model: Recommender, to: str, folder: str | Path) -> Path:
+    """Write what a model has learned for other programs: a folder with arrays and ``export.json``, which explains them.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    to
+        ``npy`` (every array, any model), ``parquet`` (a row per vector) or ``faiss-ready`` (arrays for an index with
+        squared Euclidean distances); the last two for models with vectors.
+    folder
+        A new folder, an empty one, or an older export, which is replaced.
+
+    Examples
+    --------
+    >>> from dpcml import EASE
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = export(EASE().fit(np.eye(4)), "npy", Path(place) / "arrays")
+    ...     sorted(file.name for file in folder.iterdir())
+    ['export.json', 'item_ids.txt', 'user_ids.txt', 'weights_.npy']
+    """
+    target, train = Path(folder).resolve(), model._fitted()
+    write = EXPORTS[to]
+    if target.exists() and not target.is_dir():
+        raise DataError(f"{folder}: is a file; name a folder")
+    if target.exists() and any(target.iterdir()) and not (target / ABOUT).is_file():
+        raise DataError(f"{folder}: is not empty, and no older export; name a new folder")
+    with atomic_folder(target) as new:
+        about = write(model, new)
+        for name, ids in (("user_ids.txt", train.user_ids), ("item_ids.txt", train.item_ids)):
+            (new / name).write_text("".join(f"{one}\n" for one in ids.tolist()), encoding="utf-8")
+        card = {"kind": "dpcml export", "form": to, "model": model.name, "version": version(), **about}
+        card |= {"ids": "a line of user_ids.txt and item_ids.txt for each user and item, in the order of the arrays"}
+        (new / ABOUT).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    return target
+
+
+@EXPORTS.register("npy")
+def _to_npy(model: Recommender, folder: Path) -> dict[str, Any]:
+    arrays = model._arrays()
+    for name, values in arrays.items():
+        np.save(folder / f"{name}.npy", values, allow_pickle=False)
+    return {"arrays": {name: {"shape": values.shape, "type": str(values.dtype)} for name, values in arrays.items()}}
+
+
+@EXPORTS.register("parquet")
+def _to_parquet(model: Recommender, folder: Path) -> dict[str, Any]:
+    import polars as pl
+
+    vectors, train = _with_vectors(model), model._fitted()
+    users, items = vectors.user_vectors_, vectors.item_vectors_
+    rows = np.repeat(np.arange(train.n_users), users.shape[1])
+    numbers = np.tile(np.arange(users.shape[1]), train.n_users)
+    flat = pl.Series(users.reshape(-1, users.shape[2]))
+    pl.DataFrame({"user_id": train.user_ids[rows].tolist(), "number": numbers, "vector": flat}).write_parquet(
+        folder / "users.parquet"
+    )
+    titles = [train.items.title(item) for item in range(train.n_items)]
+    columns = {"item_id": train.item_ids.tolist(), "title": titles, "vector": pl.Series(np.ascontiguousarray(items))}
+    pl.DataFrame(columns).write_parquet(folder / "items.parquet")
+    return {"score": _RULE}
+
+
+@EXPORTS.register("faiss-ready")
+def _to_faiss(model: Recommender, folder: Path) -> dict[str, Any]:
+    vectors = _with_vectors(model)
+    users = np.ascontiguousarray(vectors.user_vectors_, dtype=np.float32)
+    np.save(folder / "items.npy", np.ascontiguousarray(vectors.item_vectors_, dtype=np.float32))
+    np.save(folder / "queries.npy", users.reshape(-1, users.shape[2]))
+    return {
+        "metric": "squared L2",
+        "dim": users.shape[2],
+        "queries_per_user": users.shape[1],
+        "score": _RULE,
+        "use": "add items.npy to an index; rows C*u to C*u+C-1 of queries.npy are user u; merge their results by the"
+        " smallest distance, each item once, and leave out what the user has seen",
+    }
+
+
+_RULE = "minus the smallest squared distance of the item's vector to one of the user's vectors"
+
+
+def _with_vectors(model: Recommender) -> MultiInterest:
+    if not isinstance(model, MultiInterest):
+        raise ParameterError(f"{type(model).__name__} has no vectors to search by distance: use --to npy, or dpcml")
+    return model
