@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,7 @@ from dpcml.serving.app import create_app
 from dpcml.serving.run import bind
 from dpcml.serving.settings import ServeSettings
 
-WAIT = 60  # seconds at most for a server to come up or to end
+WAIT = 120  # seconds at most for a server to come up or to end
 
 
 @pytest.fixture(scope="session")
@@ -84,13 +86,18 @@ class ServerProcess:
     def __init__(self, directory: Path, log: Path, *options: str) -> None:
         command = [sys.executable, "-m", "dpcml", "serve", str(directory), "--port", "0", *options]
         self.log = log
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(command, stderr=file, stdout=file)
-        wait_for(lambda: self.process.poll() is not None or "http://" in self.text())
-        found = re.search(r"http://[\d.]+:\d+", self.text())
-        assert found, self.text()
-        self.client = httpx.Client(base_url=found[0], timeout=WAIT)
-        wait_for(lambda: self.client.get("/ready").status_code == 200)
+        with log.open("wb") as file:  # a group of its own, so that no worker outlives the test
+            self.process = subprocess.Popen(command, stderr=file, stdout=file, start_new_session=True)
+        self.client = httpx.Client()
+        try:
+            wait_for(lambda: self.process.poll() is not None or "http://" in self.text())
+            found = re.search(r"http://[\d.]+:\d+", self.text())
+            assert found, self.text()
+            self.client = httpx.Client(base_url=found[0], timeout=WAIT)
+            wait_for(lambda: self.client.get("/ready").status_code == 200)
+        except BaseException:
+            self.close()
+            raise
 
     @staticmethod
     def until(true: Callable[[], bool]) -> None:
@@ -111,9 +118,9 @@ class ServerProcess:
 
     def close(self) -> None:
         self.client.close()
-        if self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(WAIT)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(WAIT)
 
 
 @pytest.fixture

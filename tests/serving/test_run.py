@@ -28,8 +28,8 @@ def test_it_finishes_what_it_took_and_logs_nothing_personal(models, start):
     assert server.client.get("/api/v1/interests", params={"user": "177"}).status_code == 200
     url = server.client.base_url.join("/api/v1/recommend/batch")
     with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(httpx.post, url, json=BATCH, timeout=60) for _ in range(8)]
-        server.until(lambda: server.in_flight() > 2)
+        asked = [pool.submit(httpx.post, url, json=BATCH, timeout=120) for _ in range(8)]
+        server.until(lambda: server.in_flight() == 9)  # all of them, and this question itself
         server.process.send_signal(signal.SIGTERM)
         answers = [one.result() for one in asked]
     assert [answer.status_code for answer in answers] == [200] * 8
@@ -65,7 +65,7 @@ def test_workers_share_counts_and_reload_together(own_model, models, start):
     server.until(lambda: len(events(server.text(), "started")) == 2)
     for _ in range(30):  # a connection each: either worker may take it
         url = server.client.base_url.join("/api/v1/recommend")
-        assert httpx.post(url, json={"user": 1}, timeout=60).status_code == 200
+        assert httpx.post(url, json={"user": 1}, timeout=120).status_code == 200
     assert 'dpcml_requests_total{path="/api/v1/recommend",status="200"} 30' in server.client.get("/metrics").text
     save(load(models["again"]), own_model)
     mark = server.client.post("/api/v1/reload").json()["models"]["main"]

@@ -125,7 +125,10 @@ def _server(folder: Path, log: Path, workers: int) -> Iterator[tuple[str, int]]:
         yield _when_ready(process, log), process.pid
     finally:
         process.terminate()
-        process.wait(PATIENCE)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def _when_ready(process: subprocess.Popen[bytes], log: Path) -> str:

@@ -105,4 +105,5 @@ def _by_likes(model: Recommender, rows: IntArray) -> FloatArray:
 def _scaled(places: FloatArray) -> FloatArray:
     """Return places that fill -1 to 1 in both directions."""
     low, high = places.min(axis=0), places.max(axis=0)
-    return np.asarray((2 * places - low - high) / np.maximum(high - low, 1e-12))
+    scaled = (2 * places - low - high) / np.maximum(high - low, 1e-12)
+    return np.asarray(np.clip(scaled, -1, 1))  # rounding may lead beyond

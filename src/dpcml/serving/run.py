@@ -24,6 +24,7 @@ from dpcml.serving.settings import ServeSettings
 from dpcml.storage import load
 
 BACKLOG = 2048  # connections that wait to be taken
+COMING_UP = 60  # seconds that a worker may be silent, as it is while it imports: then it is taken for dead and replaced
 PATIENCE = 30  # seconds that requests under way have to end when the server is told to stop
 
 
@@ -74,7 +75,9 @@ def run(
         return
     with tempfile.NamedTemporaryFile(prefix="dpcml-counters-") as counters:
         shared = replace(settings, counters=Path(counters.name))
-        config = uvicorn.Config(partial(_worker, directory, shared), factory=True, workers=workers, **common)
+        worker = partial(_worker, directory, shared)
+        common["timeout_worker_healthcheck"] = COMING_UP
+        config = uvicorn.Config(worker, factory=True, workers=workers, **common)
         Workers(config, [place]).run()
 
 
