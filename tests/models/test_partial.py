@@ -21,7 +21,7 @@ def part(data, keep, users=None, items=None):
 
 @pytest.fixture(scope="module")
 def parts():
-    return planted(400, 160, seed=2).data.split((0.7, 0.0, 0.3), 0)
+    return planted(400, 160, seed=2).data.split((0.7, 0.3), 0)
 
 
 @pytest.fixture(scope="module")

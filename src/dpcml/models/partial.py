@@ -25,7 +25,7 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
 
     Old items keep their vectors, and so do old users without a new positive. New items start where old ones lie
     relative to the mean, over their users, of the vector that is nearest to them; new users are folded in; this is done
-    in turn. Then all users with a new positive and the new items are trained for some epochs with the model's objective.
+    in turn. Then all users with a new positive and the new items are trained for some epochs with the same objective.
 
     Parameters
     ----------
