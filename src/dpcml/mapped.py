@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 from math import prod
@@ -42,13 +43,53 @@ def map_arrays(path: str | Path) -> dict[str, Array]:
             view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"{path.name} is damaged or no safetensors file ({error})") from None
+    return _views(view, path.name)
+
+
+def read_arrays(path: str | Path, sha256: str | None = None) -> dict[str, Array]:
+    """Return the arrays of a safetensors file, read-only, from bytes that are read once and checked.
+
+    Whatever happens to the file afterwards, even being overwritten in place, does not reach them.
+
+    Parameters
+    ----------
+    path
+        The file.
+    sha256
+        Its checksum, if known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from safetensors.numpy import save_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file({"a": np.eye(2)}, Path(folder) / "a.safetensors")
+    ...     read_arrays(Path(folder) / "a.safetensors", sha256="f00")
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: a.safetensors is damaged: its checksum is not that of the file that was saved
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path.name} cannot be read ({error.strerror})") from None
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise DataError(f"{path.name} is damaged: its checksum is not that of the file that was saved")
+    try:
+        return _views(data, path.name)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path.name} is damaged or no safetensors file ({error})") from None
+
+
+def _views(view: mmap.mmap | bytes, file: str) -> dict[str, Array]:
     start = 8 + int.from_bytes(view[:8], "little")
     header = json.loads(view[8:start])
     header.pop("__metadata__", None)
-    return {name: _array(view, path.name, name, entry, start) for name, entry in header.items()}
+    return {name: _array(view, file, name, entry, start) for name, entry in header.items()}
 
 
-def _array(view: mmap.mmap, file: str, name: str, entry: dict[str, object], start: int) -> Array:
+def _array(view: mmap.mmap | bytes, file: str, name: str, entry: dict[str, object], start: int) -> Array:
     if entry["dtype"] not in _TYPES:
         raise DataError(f"{file}: array {name!r} is of type {entry['dtype']}, which NumPy does not have")
     shape: tuple[int, ...] = tuple(entry["shape"])  # type: ignore[arg-type]

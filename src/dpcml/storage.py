@@ -20,11 +20,12 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from dpcml.arrays import Array
 from dpcml.data.interactions import Interactions
 from dpcml.data.parts import facts, put_together, take_apart
 from dpcml.errors import DataError, DpcmlError, ParameterError, did_you_mean
 from dpcml.files import atomic_folder, present
-from dpcml.mapped import map_arrays
+from dpcml.mapped import map_arrays, read_arrays
 from dpcml.models import MODELS, Recommender
 from dpcml.training.history import History
 from dpcml.version import version
@@ -88,7 +89,7 @@ def save(model: Recommender, folder: str | Path, *, record: Mapping[str, Any] | 
     return target
 
 
-def load(folder: str | Path, *, check: bool = True) -> Recommender:
+def load(folder: str | Path, *, check: bool = True, mapped: bool = True) -> Recommender:
     """Return the model in a folder; it scores the same bits as the one that was saved.
 
     Arrays are mapped into memory, not read: a large model is there at once, and processes that load it share it.
@@ -99,15 +100,18 @@ def load(folder: str | Path, *, check: bool = True) -> Recommender:
         Where `save` wrote it.
     check
         Compare the files with their checksums, which reads them once.
+    mapped
+        Map the arrays. Otherwise they are read, as a server needs it whose files may be overwritten in place.
     """
     place = present(folder)
     card = read_card(folder)
     try:
         for name in FILES:
-            _check_file(place / name, card["files"][name], check)
+            _check_file(place / name, card["files"][name], check and (mapped or name == TEXTS))
         model = _unfitted(card)
-        model.train_ = put_together(map_arrays(place / DATA), _read_json(place / TEXTS), card)
-        model._restore(map_arrays(place / MODEL))
+        data, learned = (_arrays(place / name, card["files"][name], check, mapped) for name in (DATA, MODEL))
+        model.train_ = put_together(data, _read_json(place / TEXTS), card)
+        model._restore(learned)
         if card["history"] is not None:
             model.history_ = History.from_dict(card["history"])  # type: ignore[attr-defined]
     except DpcmlError as error:
@@ -219,6 +223,10 @@ def _check_file(path: Path, said: Mapping[str, Any], check: bool) -> None:
         raise DataError(f"{path.name} is damaged: {path.stat().st_size:,} bytes instead of {said['bytes']:,}")
     if check and _sha256(path) != said["sha256"]:
         raise DataError(f"{path.name} is damaged: its checksum is not that of the file that was saved")
+
+
+def _arrays(path: Path, said: Mapping[str, Any], check: bool, mapped: bool) -> dict[str, Array]:
+    return map_arrays(path) if mapped else read_arrays(path, said["sha256"] if check else None)
 
 
 def _sha256(path: Path) -> str:

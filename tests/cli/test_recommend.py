@@ -26,7 +26,7 @@ def run(folder, monkeypatch, tmp_path):
 
     def call(*words):
         verb, model, *rest = map(str, words)
-        return CliRunner().invoke(app, [verb, str(folder / model), *rest])
+        return CliRunner(env={"COLUMNS": "200"}).invoke(app, [verb, str(folder / model), *rest])
 
     return call
 

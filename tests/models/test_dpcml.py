@@ -105,7 +105,7 @@ def test_presets_have_the_settings_of_the_paper():
         "gfja": (GFJA, "hard", None),
         "gfja+dcrs": (GFJA, "hard", (0.05, 0.25)),
     }
-    assert set(PRESETS) == {*expected, "dpcml"}
+    assert set(PRESETS) == {*expected, "dpcml", "m2f+dcrs"}
     for name, (kind, negatives, bounds) in expected.items():
         model = DPCML.preset(name)
         assert type(model) is kind

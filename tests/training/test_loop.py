@@ -133,8 +133,8 @@ def test_nan_put_into_a_real_model_is_found_where_it_hides(parts, model, tmp_pat
     """A vector of NaN is never the nearest, so no hinge shows it."""
     train_part, engines = parts.train, []
     one = model(epochs=6)
-    make = one._engine
-    one._engine = lambda data: engines.append(make(data)) or engines[-1]
+    make = one._learner
+    one._learner = lambda data: engines.append(make(data)) or engines[-1]
 
     def poison(history):
         if len(history.epochs) == 3:
@@ -182,8 +182,12 @@ def test_second_interrupt_acts_at_once(capsys):
 
 
 def test_interrupt_without_a_checkpoint_acts_at_once():
-    with held_back_interrupt(False) as interrupted, pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores Ctrl-C
+    try:
+        with held_back_interrupt(False) as interrupted, pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not interrupted()
 
 

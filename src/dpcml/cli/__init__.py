@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpcml.cli import bench, data
+from dpcml.cli.bound import bound
 from dpcml.cli.demo import demo
 from dpcml.cli.doctor import doctor
 from dpcml.cli.evaluate import evaluate
@@ -18,8 +19,10 @@ from dpcml.cli.export import export
 from dpcml.cli.interests import interests
 from dpcml.cli.recommend import recommend
 from dpcml.cli.reproduce import reproduce
+from dpcml.cli.serve import serve
 from dpcml.cli.similar import similar
 from dpcml.cli.train import train
+from dpcml.cli.tune import tune
 from dpcml.errors import DpcmlError
 
 
@@ -60,8 +63,11 @@ app.command()(evaluate)
 app.command()(recommend)
 app.command()(similar)
 app.command()(interests)
-app.command()(export)
+app.command()(tune)
+app.command()(bound)
 app.command()(reproduce)
+app.command()(serve)
+app.command()(export)
 app.command()(doctor)
 
 

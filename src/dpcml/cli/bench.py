@@ -8,10 +8,12 @@ import typer
 
 from dpcml.cli.bench_lists import fold_in, mix, recommend
 from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish, say_if_busy, whole_numbers
+from dpcml.cli.bench_serve import serve
 from dpcml.cli.console import AsJson, note
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
 app.command("fold-in")(fold_in)
+app.command()(serve)
 app.command()(mix)
 app.command()(recommend)
 

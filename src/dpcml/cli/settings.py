@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dpcml.errors import DataError, ParameterError, did_you_mean
+from dpcml.errors import ParameterError, did_you_mean
+from dpcml.toml import plain, read_toml
 
 _KEYS: dict[str, tuple[type, str]] = {
     "data": (str, "a text"),
@@ -38,7 +39,7 @@ def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
             raise ParameterError(f"--set {text!r}: write key=value, such as --set epochs=20")
         if key.strip() in found:
             raise ParameterError(f"--set {text!r}: {key.strip()} is set twice; give it once")
-        found[key.strip()] = _plain(_parsed(value.strip()))
+        found[key.strip()] = plain(_parsed(value.strip()))
     return found
 
 
@@ -54,12 +55,7 @@ def read_config(path: Path) -> dict[str, Any]:
     ...     read_config(file)
     {'model': 'dpcml2', 'parameters': {'epochs': 5}}
     """
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); name a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{path}: no valid TOML: {error}") from None
+    found = read_toml(path)
     for key, value in found.items():
         if key not in _KEYS:
             raise ParameterError(f"{path}: unknown key {key!r}: {did_you_mean(key, _KEYS)}{_misplaced(key)}")
@@ -67,7 +63,7 @@ def read_config(path: Path) -> dict[str, Any]:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ParameterError(f"{path}: {key} = {value!r}: must be {words}")
     if "parameters" in found:
-        found["parameters"] = {key: _plain(value) for key, value in found["parameters"].items()}
+        found["parameters"] = {key: plain(value) for key, value in found["parameters"].items()}
     return found
 
 
@@ -82,10 +78,3 @@ def _parsed(text: str) -> Any:
         return text
     value = found["value"]
     return value if len(found) == 1 and isinstance(value, (bool, int, float, str, list)) else text
-
-
-def _plain(value: Any) -> Any:
-    """Return tuples for lists, and None for the word: TOML has neither."""
-    if isinstance(value, list):
-        return tuple(map(_plain, value))
-    return None if isinstance(value, str) and value.lower() == "none" else value

@@ -70,6 +70,7 @@ def judge(
                 f"{OWNERS[claim.by]} {claim.text}. In our runs this **{words}** for *{claim.better}* against *{worse}*:"
                 f" of {len(found)} metrics {counts}; {first.metric} {scale * first.mean:+.{digits}f}{spread}.",
                 verdict,
+                claim=True,
             )
         )
     return notes

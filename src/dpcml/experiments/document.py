@@ -49,7 +49,8 @@ class Heading:
 
     def html(self, folder: Path) -> str:
         """Return it as HTML; the page's own title is above a study's."""
-        return f'<h{self.level + 1} id="{anchor(self.text)}">{inline(self.text)}</h{self.level + 1}>'
+        name = f' id="{anchor(self.text)}"' if self.level == 1 else ""  # parts of studies share their names
+        return f"<h{self.level + 1}{name}>{inline(self.text)}</h{self.level + 1}>"
 
 
 def anchor(text: str) -> str:
@@ -80,10 +81,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence computed from figures: whether something holds, does not, or does in part."""
+    """A sentence computed from figures."""
 
     text: str
-    verdict: str = "plain"  # holds, fails, partly, plain
+    verdict: str = "plain"  # plain, warning; of what can hold or not: holds, partly, fails
+    claim: bool = False  # about a claim of the paper's or a control of ours
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def table(name: str) -> dict[tuple[str, str], Figures]:
 
 
 def published(data: str, line: str, tables: Sequence[str] = ("overall",)) -> Figures:
-    """Return the paper's figures for a line of its tables on a data set.
+    """Return the paper's figures for a line of its tables on a data set; none for a set that is not in them.
 
     Examples
     --------
@@ -73,6 +73,8 @@ def published(data: str, line: str, tables: Sequence[str] = ("overall",)) -> Fig
         if (data, line) in table(name):
             return table(name)[data, line]
     known = [other for name in tables for where, other in table(name) if where == data]
+    if not known:
+        return {}
     raise ParameterError(f"the paper has no {line!r} on {data!r}: {did_you_mean(line, known)}")
 
 

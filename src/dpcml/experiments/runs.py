@@ -160,7 +160,7 @@ def evaluate_saved(
     """
     _ = PROTOCOLS[protocol], cutoffs(at)
     card = storage.read_card(folder)
-    split = _split_again(folder, card["record"], data, options or {}, progress)
+    split = split_again(folder, data=data, options=options, progress=progress)
     model = storage.load(folder)
     label = card["record"].get("label")
     return evaluate(
@@ -168,15 +168,17 @@ def evaluate_saved(
     )
 
 
-def _split_again(
-    folder: str | Path, record: Mapping[str, Any], data: str | None, options: Mapping[str, Any], progress: Any
+def split_again(
+    folder: str | Path, *, data: str | None = None, options: Mapping[str, Any] | None = None, progress: Any = None
 ) -> Split:
+    """Read the data of a saved model again and return the very split that it was trained with; see `evaluate_saved`."""
+    record = storage.read_card(folder)["record"]
     if "split" not in record or "source" not in record:
         raise DataError(f"{folder}: was not written by 'dpcml train', its split is not known; call dpcml.evaluate")
     if record["split"] is None:
         raise DataError(f"{folder}: was trained on everything, nothing is held out; train it without --all")
     try:
-        source = Source(data or record["source"]["data"], {**record["source"]["options"], **options})
+        source = Source(data or record["source"]["data"], {**record["source"]["options"], **(options or {})})
         parts, seed, expected = (record["split"][name] for name in ("parts", "seed", "hash"))
         trained_on = record["data_hash"]
     except (KeyError, TypeError) as error:

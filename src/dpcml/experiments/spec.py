@@ -11,6 +11,7 @@ from typing import Any
 
 from dpcml.errors import ParameterError, did_you_mean
 from dpcml.experiments.paper import METRICS
+from dpcml.toml import plain
 
 FOLDER = "results/paper"  # where the studies of the paper keep their results
 
@@ -78,7 +79,7 @@ def specs() -> list[str]:
 
     Examples
     --------
-    >>> "quality" in specs()
+    >>> "overall" in specs()
     True
     """
     return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
@@ -100,7 +101,7 @@ def read_spec(name: str, *, quick: bool = False, data: Sequence[str] | None = No
 
     Examples
     --------
-    >>> read_spec("quality").protocol
+    >>> read_spec("overall").protocol
     'released'
     """
     if name not in specs():
@@ -119,38 +120,23 @@ def parse_spec(
     >>> [(row.data, row.label) for row in parse_spec("t", text + "grid.k = [5, 9]\non.b = { shrink = 0 }").rows]
     [('a', 'x 5'), ('a', 'x 9'), ('b', 'x 5'), ('b', 'x 9')]
     """
-    plain = {key: without_none(value) for key, value in tomllib.loads(text).items()}
-    hurry = plain.pop("quick", {})
+    found = plain(tomllib.loads(text))
+    hurry = found.pop("quick", {})
     hurried = hurry if quick else {}
-    rows, claims = plain.pop("row", []), plain.pop("claim", [])
+    rows, claims = found.pop("row", ()), found.pop("claim", ())
     changes, grid = hurried.pop("parameters", {}), hurried.pop("grid", {})
-    plain |= hurried | ({"seeds": seeds} if seeds else {}) | ({"data": list(data)} if data else {})
-    _check(plain, Spec, name, ("name", "rows", "claims", "quick"))
-    sets = tuple(plain.pop("data", ()))
+    found |= hurried | ({"seeds": seeds} if seeds else {}) | ({"data": tuple(data)} if data else {})
+    _check(found, Spec, name, ("name", "rows", "claims", "quick"))
+    sets = found.pop("data", ())
     made = tuple(row for one in sets or (None,) for given in rows for row in _rows(given, one, grid, changes, name))
     return Spec(
         name=name,
         rows=made,
         data=sets,
-        claims=tuple(Claim(**_tuples(claim)) for claim in claims),
+        claims=tuple(Claim(**claim) for claim in claims),
         quick=quick,
-        **_tuples(plain),
+        **found,
     )
-
-
-def without_none(value: Any) -> Any:
-    """Return a value of TOML with None for the word ``none``: TOML has no such thing.
-
-    Examples
-    --------
-    >>> without_none({"diversity": [0.1, "none"]})
-    {'diversity': [0.1, None]}
-    """
-    if isinstance(value, Mapping):
-        return {key: without_none(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [without_none(inner) for inner in value]
-    return None if isinstance(value, str) and value.lower() == "none" else value
 
 
 def _rows(
@@ -158,7 +144,7 @@ def _rows(
 ) -> Iterator[Row]:
     """Return the rows of one entry on one data set: one, or one for each point of its grid."""
     entry = dict(given)
-    own, skip = entry.pop("on", {}), entry.pop("skip", ())
+    own, skip, hurry = entry.pop("on", {}), entry.pop("skip", ()), entry.pop("quick", {})
     points = {key: grid.get(key, values) for key, values in entry.pop("grid", {}).items()}
     _check(entry, Row, study)
     if data in skip:
@@ -166,16 +152,13 @@ def _rows(
     entry.setdefault("data", data)
     settings = {**entry.pop("parameters", {}), **own.get(entry["data"], {})}
     hurried = {key: value for key, value in changes.items() if key in _known(entry["model"])}
+    hurried |= hurry if changes else {}
     fixed = entry.pop("point", {})
     for values in itertools.product(*points.values()):
         point = {**fixed, **dict(zip(points, values, strict=True))}
         said = {key: entry[key].format(**point) for key in ("label", "paper") if entry.get(key)}
         parameters = {**settings, **hurried, **point}
         yield Row(**{**entry, **said, "parameters": parameters, "point": point})
-
-
-def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
 
 def _known(model: str) -> Mapping[str, Any]:

@@ -16,8 +16,8 @@ def study_titles() -> dict[str, str]:
 
     Examples
     --------
-    >>> study_titles()["quality"]
-    'Quality on real data'
+    >>> study_titles()["overall"]
+    'Overall performance'
     """
     found = sorted((read_spec(name) for name in specs()), key=lambda spec: (spec.place, spec.name))
     return {spec.name: spec.title for spec in found}
@@ -55,8 +55,7 @@ def reproduce_one(
     spec = _with_data(read_spec(name, quick=quick, seeds=seeds), data)
     folder = _folder(spec, out, quick)
     _run(spec, folder, labels, say, Library())
-    whole = read_spec(name, quick=quick)
-    text = write_study(spec if data else whole, folder)
+    text = write_study(read_spec(name, quick=quick), folder)
     if spec.folder == FOLDER:
         write_report(folder, quick=quick)
     return text

@@ -53,7 +53,7 @@ def test_state_is_the_memory_of_the_tensors(likes, small):
     """The loop restores by writing into the arrays."""
     learner = small("gmf")._learner(likes)
     learner.state()["user_vectors_"][...] = 7
-    assert float(learner.ready()["user_vectors_"].detach().min()) == 7
+    assert float(learner.tensors["user_vectors_"].detach().min()) == 7
 
 
 def test_vectors_of_metric_models_stay_in_the_ball(likes, small):
@@ -90,7 +90,7 @@ def test_pretrained_neumf_starts_from_its_parts(likes, small):
     learner = model._learner(likes)
     for table, values in start.items():
         assert (learner.state()[table] == values).all()
-    found = model._blocks(learner.ready(), np.arange(likes.n_users), likes.n_items, "cpu")
+    found = model._blocks(learner.tensors, np.arange(likes.n_users), likes.n_items, "cpu")
     mixed = 0.25 * gmf.score(np.arange(likes.n_users)) + 0.75 * mlp.score(np.arange(likes.n_users))
     np.testing.assert_allclose(found, mixed, rtol=1e-4, atol=1e-5)
 

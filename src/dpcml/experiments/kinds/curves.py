@@ -14,6 +14,8 @@ from dpcml.experiments.paper import published
 from dpcml.experiments.plotting import COLOURS, MARKS
 from dpcml.experiments.spec import Row
 
+UNSCALED = ("training loss",)  # figures that are no share, and are shown as they are
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -37,7 +39,7 @@ def series_of(results: Results, data: str) -> dict[str, list[Row]]:
 def values(results: Results, row: Row, metric: str) -> FloatArray:
     """Return a row's figures in a metric, one per seed, as shown."""
     done = results.of(row).sort("seed")
-    scale = results.spec.scale if metric in results.spec.metrics else 1.0
+    scale = 1.0 if metric in UNSCALED else results.spec.scale
     return scale * done[metric].cast(pl.Float64).to_numpy()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from dpcml.experiments.document import Block, Heading, Note, Notes
 from dpcml.experiments.kinds.base import KINDS, Kind, Results, provenance
 from dpcml.experiments.kinds.curves import Curve, curve, draw_curve, series_of
@@ -56,9 +54,10 @@ def _notes(results: Results, data: str, name: str) -> list[Note]:
         notes.append(
             Note(
                 f"The paper says that several vectors have a {words} {NAMES.get(metric, metric)} than one. In our runs"
-                f" this **{said}** for *{name}*: {words} at {where}; by {np.abs(gaps[gaps.argmax()]):.{SHOWN[metric]}f} at"
-                f" C = {found.at[1 + int(gaps.argmax())]:g}, {words if gaps.max() > 0 else 'worse'}.",
+                f" this **{said}** for *{name}*: {words} at {where}; at best {sign * gaps.max():+.{SHOWN[metric]}f}, at"
+                f" C = {found.at[1 + int(gaps.argmax())]:g}.",
                 verdict,
+                claim=True,
             )
         )
     return notes

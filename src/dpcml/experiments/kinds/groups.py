@@ -51,7 +51,7 @@ def categories(results: Results, data: str) -> list[str]:
 
 
 def _cell(results: Results, row: Any, name: str) -> Cell:
-    found = 100 * values(results, row, PREFIX + name)
+    found = values(results, row, PREFIX + name)
     return Cell(float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None)
 
 
@@ -63,7 +63,7 @@ def _notes(results: Results, data: str, names: list[str]) -> list[Note]:
         for worse in (name for name in claim.worse if name in rows and claim.better in rows):
             pair = rows[claim.better], rows[worse]
             means = [[values(results, row, PREFIX + name).mean() for name in names] for row in pair]
-            gaps = 100 * (np.array(means[0]) - np.array(means[1]))
+            gaps = np.array(means[0]) - np.array(means[1])
             half = len(names) // 2
             small = int((gaps[half:] > 0).sum())
             above = int((gaps > 0).sum())
@@ -72,10 +72,11 @@ def _notes(results: Results, data: str, names: list[str]) -> list[Note]:
             notes.append(
                 Note(
                     f"The paper says that {claim.text}. In our runs this **{said}**: *{claim.better}* is above"
-                    f" *{worse}* in {above} of {len(names)} categories, in {small} of the {len(names) - half} smaller ones; gains"
-                    f" from {gaps.min():+.2f} ({names[int(gaps.argmin())]}) to {gaps.max():+.2f}"
+                    f" *{worse}* in {above} of {len(names)} categories, in {small} of the {len(names) - half} smaller"
+                    f" ones; gains from {gaps.min():+.2f} ({names[int(gaps.argmin())]}) to {gaps.max():+.2f}"
                     f" ({names[int(gaps.argmax())]}).",
                     verdict,
+                    claim=True,
                 )
             )
     return notes
@@ -85,7 +86,7 @@ def _draw(results: Results, data: str) -> Any:
     names, rows = categories(results, data), results.rows(data)
     figure, axes = canvas(10, 1.4 + 0.38 * len(names))
     one, at = axes[0, 0], np.arange(len(names))
-    means = np.array([[100 * values(results, row, PREFIX + name).mean() for name in names] for row in rows])
+    means = np.array([[values(results, row, PREFIX + name).mean() for name in names] for row in rows])
     one.hlines(at, means.min(axis=0), means.max(axis=0), color="#999999", linewidth=1.5, zorder=1)
     for k, row in enumerate(rows):
         one.scatter(means[k], at, s=80, color=COLOURS[k % 6], marker=MARKS[k % 6], label=row.label, zorder=2)

@@ -77,9 +77,9 @@ def _stand_in(spec: Spec, line: dict[str, Any]) -> list[Block]:
     title = title_of(line["data"])
     note = Note(
         f"The ratings of {title} are not on this machine. These are **not** results on {title}: they are speed and"
-        f" memory of DPCML2 on a planted world of {line['users']:,} users, {line['items']:,} items and {line['positives']:,}"
-        " positives. No accuracy is reported.",
-        "partly",
+        f" memory of DPCML2 on a planted world of {line['users']:,} users, {line['items']:,} items and"
+        f" {line['positives']:,} positives. No accuracy is reported.",
+        "warning",
     )
     shown = [
         Line("seconds per epoch (the better of those run)", [f"{line['seconds per epoch']:.2f}"]),
@@ -91,11 +91,11 @@ def _stand_in(spec: Spec, line: dict[str, Any]) -> list[Block]:
         Line("seconds to generate the world", [f"{line['seconds to generate']:.1f}"]),
     ]
     said = [
-        f"dpcml {line['version']}, {line['threads']} thread(s), seed 0; `dpcml reproduce {spec.name}` measures again, or"
-        f" fills the table once the ratings are in `$DPCML_DATA/{line['data']}`"
+        f"dpcml {line['version']}, {line['threads']} thread(s), seed 0; `dpcml reproduce {spec.name}` measures again,"
+        f" or fills the table once the ratings are in `$DPCML_DATA/{line['data']}`"
     ]
     return [
-        Heading(f"A planted world of the shape of {title}"),
+        Heading(f"A planted world in place of {title}"),
         Notes([note]),
         Table(["DPCML2"], shown),
         Details("How this was measured", said),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS
@@ -45,6 +45,7 @@ class AdaCML(Metric):
     history: int = 30
 
     name = "adacml"
+    largest_batch: ClassVar[int] = 1024
 
     def _check(self) -> None:
         super()._check()

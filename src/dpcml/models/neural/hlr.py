@@ -54,7 +54,7 @@ class HLR(Metric):
     history: int = 20
 
     name = "hlr"
-    largest_batch: ClassVar[int] = 1024
+    largest_batch: ClassVar[int] = 512
 
     def _check(self) -> None:
         super()._check()

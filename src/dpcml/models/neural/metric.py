@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpcml.arrays import FloatArray
+from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.models.checks import choice, positive
 from dpcml.models.neural.backend import cross, inner
 from dpcml.models.neural.losses import hinge
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.vectors import nearest_scores
 from dpcml.training.start import STARTS
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Metric(Network):
     dim: int = 100
     negatives: str = "hard"
     learning_rate: float = 0.001
+    regularisation: float = 0.0
     margin: float = 1.0
     start: str = "spectral"
 
@@ -60,6 +62,10 @@ class Metric(Network):
         for name in ("user_vectors_", "item_vectors_"):
             vectors = p[name]
             vectors.div_(vectors.norm(dim=1, keepdim=True).clamp_(min=1))
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        vectors: FloatArray = vars(self)["item_vectors_"]
+        return nearest_scores(vectors[columns][:, None, :], vectors)
 
 
 def in_ball(vectors: FloatArray) -> FloatArray:

@@ -99,8 +99,10 @@ def tower_tables(n_users: int, n_items: int, dim: int, layers: tuple[int, ...], 
 
 def tower(p: Tensors, users: Tensor, items: Tensor, prefix: str = "") -> Tensor:
     """Return the last layer for users (B,) and items (B or 1, K); shape (B, K, width)."""
-    of_users = look_up(p[f"{prefix}user_vectors_"] @ p[f"{prefix}layer_1_users_"], users)[:, None, :]
-    of_items = look_up(p[f"{prefix}item_vectors_"] @ p[f"{prefix}layer_1_items_"], items)
+    table, weights = p[f"{prefix}item_vectors_"], p[f"{prefix}layer_1_items_"]
+    first_product = items.numel() > len(table)  # then there are fewer products than pairs
+    of_items = look_up(table @ weights, items) if first_product else look_up(table, items) @ weights
+    of_users = (look_up(p[f"{prefix}user_vectors_"], users) @ p[f"{prefix}layer_1_users_"])[:, None, :]
     layer: Tensor = (of_users + of_items + p[f"{prefix}layer_1_biases_"]).relu()
     k = 2
     while f"{prefix}layer_{k}_weights_" in p:

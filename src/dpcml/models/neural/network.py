@@ -24,7 +24,7 @@ from dpcml.training.samplers import SAMPLERS
 if TYPE_CHECKING:
     from torch import Tensor
 
-TEMPORARY_BYTES = 128 * 2**20  # what scoring holds besides the scores themselves
+TEMPORARY_BYTES = 16 * 2**20  # what scoring holds besides the scores themselves: more is slower
 NEGATIVES = ("uniform", "popularity", "hard")
 
 
@@ -69,7 +69,7 @@ class Network(Trained[Trainer]):
     regularisation
         Weight decay: share by which all vectors shrink per step, times the learning rate.
     batch_size
-        Positives per step; by default a 64th of all, from 16 to 2048 (HLR: 1024).
+        Positives per step; by default a 64th of all, from 16 to 2048 (AdaCML: 1024, HLR: 512).
     epochs
         Passes over all positives.
     validate_every, patience, metric
@@ -88,7 +88,7 @@ class Network(Trained[Trainer]):
     n_candidates: int = 10
     learning_rate: float = 0.003
     schedule: str = "linear"
-    regularisation: float = 0.0
+    regularisation: float = 1.0
     batch_size: int | None = None
     epochs: int = 50
     validate_every: int = 5
@@ -189,15 +189,19 @@ class Network(Trained[Trainer]):
             return self._blocks(self._loaded(), rows, self._fitted().n_items, "cpu")
 
     def _blocks(self, p: Tensors, rows: IntArray, n_items: int, device: str) -> FloatArray:
-        """Score users in blocks, so that temporaries stay below `TEMPORARY_BYTES` (or what one user takes)."""
+        """Score some users and items at a time, so that temporaries stay below `TEMPORARY_BYTES`."""
         torch = load_torch()
         scores = np.empty((len(rows), n_items), dtype=np.float32)
-        block = max(1, TEMPORARY_BYTES // (4 * self._floats_per_user(n_items)))
-        every = torch.arange(n_items, device=device)[None]
+        floats = TEMPORARY_BYTES // 4
+        width = max(1, n_items * floats // max(self._floats_per_user(n_items), floats))
+        height = max(1, floats // self._floats_per_user(width))
+        items = torch.arange(n_items, device=device)[None].split(width, dim=1)
         with torch.no_grad():
-            for first in range(0, len(rows), block):
-                some = torch.from_numpy(rows[first : first + block].astype(np.int64)).to(device)
-                scores[first : first + block] = self._score(p, some, every).cpu().numpy()
+            for first in range(0, len(rows), height):
+                some = torch.from_numpy(rows[first : first + height].astype(np.int64)).to(device)
+                for k, part in enumerate(items):
+                    block = slice(first, first + height), slice(k * width, (k + 1) * width)
+                    scores[block] = self._score(p, some, part).cpu().numpy()
         return scores
 
 
@@ -211,4 +215,4 @@ class _TrainerScorer:
     def score(self, users: IntArray) -> FloatArray:
         """Return scores of shape (users, items)."""
         trainer = self.trainer
-        return self.model._blocks(trainer.ready(), users, trainer.n_items, trainer.device)
+        return self.model._blocks(trainer.tensors, users, trainer.n_items, trainer.device)

@@ -109,11 +109,6 @@ class Trainer:
         self._from_device()
         return total / count
 
-    def ready(self) -> Tensors:
-        """Return the tensors, equal to the arrays even where those were overwritten since the last epoch."""
-        self._to_device()
-        return self.tensors
-
     def _to_device(self) -> None:
         if self.device != "cpu":
             torch = load_torch()

@@ -1,0 +1,45 @@
+"""``dpcml serve``: a model behind HTTP, with a page to look at it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcml.cli.console import note
+
+
+def serve(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model.")],
+    host: Annotated[str, typer.Option(help="Address to listen at; only this machine by default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes.")] = 1,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token that callers must send.")] = None,
+    compare: Annotated[Path | None, typer.Option(help="Folder of a second model, shown beside the first.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line in the log for every request.")] = False,
+) -> None:
+    """Serve a model: recommendations over HTTP, and the explorer page at /.
+
+    SIGHUP or POST /api/v1/reload loads the folder anew without dropping a request; SIGTERM and Ctrl-C finish what was
+    taken.
+    """
+    # Requests run side by side: a matrix product of one on all cores would only keep the others waiting. The libraries
+    # read this when they are first imported, which is below.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    from dpcml.extras import require
+
+    for module in ("fastapi", "uvicorn"):
+        require(module, extra="serve")
+    from dpcml.serving.run import run
+    from dpcml.serving.settings import ServeSettings, is_loopback, read_token
+
+    token = None if token_file is None else read_token(token_file)
+    if token is None and not is_loopback(host):
+        note(f"warning: {host} can be reached by others and there is no token: pass --token-file")
+    run(
+        directory, ServeSettings(token, compare, log_requests=not quiet), host=host, port=port, workers=workers,
+        ready=lambda where: note(f"serving {directory} at {where} (Ctrl-C ends it)"),
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Running the application: one process, or several that share a socket."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from dpcml.errors import DataError
+from dpcml.serving.app import create_app
+from dpcml.serving.logs import log_to_stderr
+from dpcml.serving.settings import ServeSettings
+from dpcml.storage import load
+
+BACKLOG = 2048  # connections that wait to be taken
+PATIENCE = 30  # seconds that requests under way have to end when the server is told to stop
+
+
+class Workers(Multiprocess):
+    """Processes that share a socket; told to hang up, all of them load the model anew, none is ended for it."""
+
+    def handle_hup(self) -> None:
+        """Pass the signal on."""
+        for worker in self.processes:
+            if worker.pid is not None:
+                os.kill(worker.pid, signal.SIGHUP)
+
+
+def run(
+    directory: Path,
+    settings: ServeSettings,
+    *,
+    host: str,
+    port: int,
+    workers: int = 1,
+    ready: Callable[[str], None] = lambda where: None,
+) -> None:
+    """Serve a model until a signal says otherwise; requests under way are finished first.
+
+    Parameters
+    ----------
+    directory, settings
+        What to serve, and how.
+    host, port
+        Where to listen; port 0 is any free one.
+    workers
+        Processes, each with the model in its memory.
+    ready
+        Called with the address once it takes requests.
+    """
+    for folder in (directory, *([settings.compare] if settings.compare else [])):
+        load(folder)  # an error here is told once, not by every worker
+    place = bind(host, port)
+    log_to_stderr()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)  # uvicorn finishes what was taken, then raises the signal again
+    name = f"[{host}]" if ":" in host else host
+    ready(f"http://{name}:{place.getsockname()[1]}/")
+    common: dict[str, Any] = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": PATIENCE}
+    if workers == 1:
+        config = uvicorn.Config(create_app(directory, settings), **common)
+        uvicorn.Server(config).run([place])
+        return
+    with tempfile.NamedTemporaryFile(prefix="dpcml-counters-") as counters:
+        shared = replace(settings, counters=Path(counters.name))
+        config = uvicorn.Config(partial(_worker, directory, shared), factory=True, workers=workers, **common)
+        Workers(config, [place]).run()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address, or say why it cannot.
+
+    Examples
+    --------
+    >>> with bind("127.0.0.1", 0) as place:
+    ...     place.getsockname()[0]
+    '127.0.0.1'
+    """
+    # The protocol must be named: asyncio sends at once (TCP_NODELAY) only where it is, and otherwise the second part of
+    # every answer waits 40 ms for the other side.
+    place = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        place.bind((host, port))
+        place.listen(BACKLOG)  # from here on connections wait, even while the model is being loaded
+    except (OSError, OverflowError) as error:
+        place.close()
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{host}:{port}: cannot be listened at ({reason}); choose another --host or --port") from None
+    place.set_inheritable(True)
+    return place
+
+
+def _end(number: int, frame: object) -> None:
+    sys.exit(0)
+
+
+def _worker(directory: Path, settings: ServeSettings) -> FastAPI:
+    log_to_stderr()
+    parent = os.getppid()
+    return create_app(directory, settings, tell_others=lambda: os.kill(parent, signal.SIGHUP))

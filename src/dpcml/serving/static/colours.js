@@ -1,0 +1,13 @@
+// Eight colours that people with any kind of colour vision can tell apart (after Okabe and Ito), each with a letter.
+
+const NAMES = ["blue", "vermillion", "green", "purple", "orange", "sky", "brown", "grey"];
+
+// Which colour and letter each interest gets: by size, so that the largest is always A.
+export function legend(interests) {
+  return new Map(interests.map((one, k) => [one.number, {
+    letter: String.fromCharCode(65 + (k % 26)),
+    colour: `var(--${NAMES[k % NAMES.length]})`,
+    variable: `--${NAMES[k % NAMES.length]}`,
+    name: one.name,
+  }]));
+}

@@ -1,0 +1,1 @@
+"""Search for hyper-parameters: spaces, samplers, and trials on the validation part."""

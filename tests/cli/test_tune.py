@@ -1,0 +1,125 @@
+"""``dpcml tune`` as a user meets it: files, a kill in the middle, and what to do with the result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from dpcml.cli import app
+from dpcml.cli.settings import read_config
+from dpcml.data.planted import planted
+
+SMALL = ["--set", "dim=8", "--set", "n_vectors=2", "--set", "n_candidates=3", "--workers", "1"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a folder with a small planted world in a file."""
+    planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == code, done.output
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_the_result_trains_the_same_model(folder):
+    asked = ("tune", "--data", "likes.csv", "--model", "dpcml2", "--metric", "MAP", "--seed", "2", "--split-seed", "1")
+    found = json.loads(run(*asked, *SMALL, "--quick", "--budget", "3", "--out", "t", "--json"))
+    assert {"out", "model", "trials", "best_value", "best_parameters", "seconds"} <= found.keys()
+    assert (found["out"], found["model"], found["trials"], found["metric"]) == ("t", "dpcml2", 3, "MAP")
+    config = read_config(Path("t/best.toml"))
+    assert (config["model"], config["seed"], config["split_seed"]) == ("dpcml2", 2, 1)
+    assert json.loads(json.dumps(config["parameters"])) == found["best_parameters"]
+    trained = json.loads(run("train", "--config", "t/best.toml", "--out", "m", "--json"))
+    assert trained["validation"] == found["best_value"]
+    assert trained["split"]["hash"] == found["split"]
+    assert pl.read_csv("t/trials.csv")["asked_epochs"].to_list() == [5, 5, 5], "--quick"
+
+
+def test_a_killed_search_goes_on_where_it_was(folder):
+    planted(300, 500, seed=1).write_csv(folder / "large.csv")
+    asked = ["tune", "--data", "large.csv", "--model", "ease", "--budget", "12"]
+    process = subprocess.Popen([sys.executable, "-m", "dpcml", *asked, "--out", "killed"], stderr=subprocess.DEVNULL)
+    trials = folder / "killed" / "trials.csv"
+    while not trials.exists() or pl.read_csv(trials).height < 2:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = pl.read_csv(trials)
+    assert 2 <= before.height < 12
+    resumed = json.loads(run(*asked, "--out", "killed", "--json"))
+    whole = json.loads(run(*asked, "--out", "whole", "--json"))
+    assert pl.read_csv(trials).head(before.height).equals(before, null_equal=True)
+    assert resumed["best_parameters"] == whole["best_parameters"]
+    assert resumed["trials"] == 12
+    assert sorted(file.name for file in trials.parent.iterdir() if file.suffix != ".csv" or file == trials) == [
+        "best.toml",
+        "trials.csv",
+    ]
+
+
+def test_ctrl_c_ends_all_workers_and_says_how_to_go_on(folder):
+    command = [sys.executable, "-m", "dpcml", "tune", "--data", "likes.csv", "--model", "itemknn", "--space", "wide"]
+    more = ["--budget", "5000", "--workers", "2", "--out", "t"]
+    process = subprocess.Popen([*command, *more], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not Path("t/trials.csv").exists() or pl.read_csv("t/trials.csv").height < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to all of them
+    said = process.communicate(timeout=60)[1]  # ends when nobody is left who could write: the workers are gone
+    assert process.returncode == 130, said
+    assert said.splitlines() == ["finished trials are in t/trials.csv: go on with the same command", "interrupted"]
+
+
+def test_a_place_that_cannot_be_written_to_is_found_at_once(folder):
+    Path("taken").write_text("a file")
+    said = run("tune", "--data", "likes.csv", "--model", "itemknn", "--out", "taken", code=2)
+    assert "taken/trials.csv: cannot make its folder" in said
+
+
+def test_finished_trials_count_unless_asked_otherwise(folder):
+    asked = ("tune", "--data", "likes.csv", "--model", "itemknn", "--budget", "3", "--out", "t", "--json")
+    honest = json.loads(run(*asked))["best_value"]
+    pl.read_csv("t/trials.csv").with_columns(value=pl.lit(0.99)).write_csv("t/trials.csv")
+    assert json.loads(run(*asked))["best_value"] == 0.99, "taken from the file"
+    assert json.loads(run(*asked, "--no-resume"))["best_value"] == honest
+
+
+def test_what_people_see(folder):
+    text = run("tune", "--data", "likes.csv", "--model", "itemknn", "--budget", "2", "--out", "t", "--core", "2")
+    assert "itemknn: 2 trials" in text
+    assert "(validation, released protocol)" in text
+    assert "next: dpcml train --config t/best.toml" in text
+    assert "core=2" in Path("t/best.toml").read_text(), "how the file was read is said"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--space", "gird"], "did you mean 'grid'"),
+        (["--model", "itemkn"], "did you mean 'itemknn'"),
+        (["--sampler", "bayse"], "did you mean 'bayes'"),
+        (["--engine", "rya"], "did you mean 'ray'"),
+        (["--metric", "P@"], "metric='P@'"),
+        (["--set", "kk=3"], "has no parameter 'kk'"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_no_files(folder, arguments, said):
+    text = run("tune", "--data", "likes.csv", "--model", "itemknn", "--out", "t", *arguments, code=2)
+    assert said in text
+    assert len(text.strip().splitlines()) == 1
+    assert not Path("t").exists()

@@ -1,0 +1,144 @@
+"""Servers on free ports of the loopback: in a thread of the test, or as a process of their own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi")
+import httpx
+import uvicorn
+
+from dpcml import CML, DPCML, ItemKNN, save
+from dpcml.data.planted import planted
+from dpcml.serving.app import create_app
+from dpcml.serving.run import bind
+from dpcml.serving.settings import ServeSettings
+
+WAIT = 60  # seconds at most for a server to come up or to end
+
+
+@pytest.fixture(scope="session")
+def world():
+    """A small world with titles and categories."""
+    return planted(200, 120, seed=3).data
+
+
+@pytest.fixture(scope="session")
+def models(world, tmp_path_factory) -> dict[str, Path]:
+    """Trained models in folders: several vectors, the same with another seed, one vector, none."""
+    place = tmp_path_factory.mktemp("models")
+    settings = {"dim": 8, "epochs": 25, "n_candidates": 5, "learning_rate": 0.02}
+    several = {"n_vectors": 3, "diversity": (0.2, 0.5)}
+    made = {
+        "dpcml": DPCML(**settings, **several, random_state=0),
+        "again": DPCML(**settings, **several, random_state=1),
+        "cml": CML(**settings),
+        "itemknn": ItemKNN(),
+    }
+    return {name: save(model.fit(world), place / name) for name, model in made.items()}
+
+
+@contextmanager
+def in_thread(directory: Path, settings: ServeSettings | None = None) -> Iterator[httpx.Client]:
+    """Serve a model from a thread; yields a client of it."""
+    place = bind("127.0.0.1", 0)
+    app = create_app(directory, settings)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, args=([place],))
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{place.getsockname()[1]}", timeout=30) as client:
+            wait_for(lambda: client.get("/ready").status_code == 200)
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(WAIT)
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Callable[..., httpx.Client]]:
+    """Start servers in threads; all end with the module."""
+    with ExitStack() as stack:
+        yield lambda directory, settings=None: stack.enter_context(in_thread(directory, settings))
+
+
+@pytest.fixture(scope="module")
+def client(models, serve) -> httpx.Client:
+    """A client of a server with two models."""
+    return serve(models["dpcml"], ServeSettings(compare=models["itemknn"]))
+
+
+class ServerProcess:
+    """``dpcml serve`` as a process of its own."""
+
+    def __init__(self, directory: Path, log: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "dpcml", "serve", str(directory), "--port", "0", *options]
+        self.log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(command, stderr=file, stdout=file)
+        wait_for(lambda: self.process.poll() is not None or "http://" in self.text())
+        found = re.search(r"http://[\d.]+:\d+", self.text())
+        assert found, self.text()
+        self.client = httpx.Client(base_url=found[0], timeout=WAIT)
+        wait_for(lambda: self.client.get("/ready").status_code == 200)
+
+    @staticmethod
+    def until(true: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        wait_for(true)
+
+    def end(self) -> int:
+        """Wait for the end of the process; returns its exit code."""
+        return self.process.wait(WAIT)
+
+    def in_flight(self) -> int:
+        """Return how many requests are under way."""
+        lines = self.client.get("/metrics").text.splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("dpcml_requests_in_flight "))
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def close(self) -> None:
+        self.client.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(WAIT)
+
+
+@pytest.fixture
+def start(tmp_path) -> Iterator[Callable[..., ServerProcess]]:
+    """Start servers as processes; all end with the test."""
+    started: list[ServerProcess] = []
+
+    def starting(directory: Path, *options: str) -> ServerProcess:
+        started.append(ServerProcess(directory, tmp_path / f"log-{len(started)}", *options))
+        return started[-1]
+
+    yield starting
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def own_model(models, tmp_path) -> Path:
+    """A copy of a model that a test may damage."""
+    return Path(shutil.copytree(models["dpcml"], tmp_path / "own"))
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    """Wait until something holds, but not for ever."""
+    end = time.monotonic() + WAIT
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)

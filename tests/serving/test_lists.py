@@ -1,0 +1,160 @@
+"""Recommendations over HTTP are those of the library, and bad requests are told why."""
+
+import numpy as np
+import pytest
+
+from dpcml import load
+
+API = "/api/v1"
+
+
+@pytest.fixture(scope="module")
+def model(models):
+    return load(models["dpcml"])
+
+
+def ids(answer):
+    assert answer.status_code == 200, answer.text
+    return [item["id"] for item in answer.json()["items"]]
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_one_user_gets_what_the_library_gives(client, model, mix):
+    answer = client.post(f"{API}/recommend", json={"user": 7, "n": 8, "mix": mix, "explain": True})
+    expected, scores, reasons = model.recommend(7, n=8, mix=mix, explain=True)
+    assert ids(answer) == expected.tolist()
+    items = answer.json()["items"]
+    np.testing.assert_allclose([item["score"] for item in items], scores, atol=1e-5)
+    assert [item["reason"]["text"] for item in items] == [reason.text for reason in reasons]
+    assert items[0]["title"] == model.train_.items.title(items[0]["id"])
+    assert items[0]["categories"] == model.train_.items.attributes.of(items[0]["id"])
+    assert [one["id"] for one in items[0]["reason"]["liked"]] == list(reasons[0].liked)
+
+
+def test_ids_may_be_texts(client):
+    body = {"n": 3}
+    assert ids(client.post(f"{API}/recommend", json={**body, "user": "7"})) == ids(
+        client.post(f"{API}/recommend", json={**body, "user": 7})
+    )
+
+
+def test_many_users_get_their_lists_in_order(client, model):
+    users = [5, 3, 5, 11]
+    answer = client.post(f"{API}/recommend/batch", json={"users": users, "n": 4, "explain": True})
+    lists = answer.json()["lists"]
+    assert [one["user"] for one in lists] == users
+    for one in lists:
+        assert [item["id"] for item in one["items"]] == model.recommend(one["user"], n=4)[0].tolist()
+        assert all(item["reason"]["text"].startswith("because") for item in one["items"])
+
+
+def test_lists_of_different_length_are_not_padded(client, model):
+    seen = model.train_.item_ids[model.train_.of(0)][:3].tolist()
+    unseen = [item for item in range(120) if item not in model.train_.of(0).tolist()][:1]
+    body = {"users": [0, 1], "items": seen + unseen, "n": 4}
+    first, second = client.post(f"{API}/recommend/batch", json=body).json()["lists"]
+    assert [item["id"] for item in first["items"]] == unseen
+    assert all(item["id"] in seen + unseen for item in second["items"])
+
+
+def test_somebody_new_gets_what_the_library_gives(client, model):
+    history = model.train_.of(9).tolist()
+    answer = client.post(f"{API}/recommend/new", json={"history": history, "n": 6, "mix": 0.5})
+    assert ids(answer) == model.recommend_new(history, n=6, mix=0.5)[0].tolist()
+    assert not set(ids(answer)) & set(history)
+
+
+def test_only_what_fits_is_recommended(client):
+    answer = client.post(f"{API}/recommend", json={"user": 7, "where": {"category": "Comedy"}})
+    assert all("Comedy" in item["categories"] for item in answer.json()["items"])
+    answer = client.post(f"{API}/recommend", json={"user": 7, "items": [1, 2, 3], "exclude_seen": False})
+    assert sorted(ids(answer)) == [1, 2, 3]
+
+
+def test_a_second_model_answers_by_name(client, models):
+    answer = client.post(f"{API}/recommend?model=compare", json={"user": 7, "explain": True})
+    assert ids(answer) == load(models["itemknn"]).recommend(7)[0].tolist()
+    assert answer.json()["items"][0]["reason"]["interest"] is None
+    assert answer.headers["x-dpcml-model"] != client.post(f"{API}/recommend", json={"user": 7}).headers["x-dpcml-model"]
+
+
+def test_similar_items_and_users(client, model):
+    answer = client.get(f"{API}/similar/items", params={"item": 5, "n": 4})
+    assert ids(answer) == model.similar_items(5, n=4)[0].tolist()
+    answer = client.get(f"{API}/similar/users", params={"user": "5", "n": 4})
+    assert [user["id"] for user in answer.json()["users"]] == model.similar_users(5, n=4)[0].tolist()
+
+
+BAD = {
+    "unknown user": ("recommend", {"user": 10**6}, 404, "unknown user '1000000'"),
+    "unknown users": ("recommend/batch", {"users": [1, "nobody"]}, 404, "unknown user 'nobody'"),
+    "unknown item": ("recommend", {"user": 1, "items": [1, -7]}, 404, "unknown item '-7'"),
+    "unknown liked": ("recommend/new", {"history": ["no"]}, 404, "unknown item 'no'"),
+    "huge id": ("recommend", {"user": 10**30}, 404, "unknown user"),
+    "n = 0": ("recommend", {"user": 1, "n": 0}, 422, "n: "),
+    "n = 10^9": ("recommend", {"user": 1, "n": 10**9}, 422, "n: "),
+    "n is text": ("recommend", {"user": 1, "n": "5"}, 422, "n: "),
+    "no user": ("recommend", {}, 422, "user: Field required"),
+    "user is no id": ("recommend", {"user": True}, 422, "user"),
+    "unknown field": ("recommend", {"user": 1, "N": 5}, 422, "N: Extra inputs"),
+    "too many": ("recommend/batch", {"users": [1] * 1001}, 422, "users: "),
+    "too many items": ("recommend/batch", {"users": [1] * 200, "n": 1000}, 422, "at most 100,000"),
+    "no users": ("recommend/batch", {"users": []}, 422, "users: "),
+    "empty history": ("recommend/new", {"history": []}, 422, "history: "),
+    "long history": ("recommend/new", {"history": [1] * 5001}, 422, "history: "),
+    "no items": ("recommend", {"user": 1, "items": []}, 422, "items: "),
+    "unknown category": ("recommend", {"user": 1, "where": {"category": "Nix"}}, 422, "no item has the category 'Nix'"),
+    "no such title": ("recommend", {"user": 1, "where": {"title": "qqq"}}, 422, "no item is left"),
+    "unknown filter": ("recommend", {"user": 1, "where": {"colour": "red"}}, 422, "colour"),
+    "dial": ("recommend", {"user": 1, "mix": 1.5}, 422, "mix: "),
+    "dial without interests": ("recommend?model=compare", {"user": 1, "mix": 0.5}, 422, "knows no interests"),
+    "unknown model": ("recommend?model=third", {"user": 1}, 404, "there is no model 'third'"),
+    "a list": ("recommend", [1], 422, "body: "),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_requests_are_told_why(client, case):
+    path, body, status, reason = BAD[case]
+    answer = client.post(f"{API}/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    problem = answer.json()
+    assert set(problem) == {"error", "reason", "hint"}
+    assert reason in problem["reason"]
+    assert problem["hint"]
+
+
+def test_filters_that_leave_nothing_are_told_so(client, model):
+    seen = model.train_.item_ids[model.train_.of(0)].tolist()
+    for path, body in [("recommend", {"user": 0}), ("recommend/batch", {"users": [0]})]:
+        answer = client.post(f"{API}/{path}", json={**body, "items": seen})
+        assert (answer.status_code, answer.json()["error"]) == (422, "nothing_left")
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"", b"\xff\xfe", b'{"user": NaN', b"[" * 100_000, b'{"user":' + b"9" * 5000]
+)
+def test_malformed_json_is_told_so(client, content):
+    answer = client.post(f"{API}/recommend", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 415, 422), answer.text
+    assert answer.json()["reason"]
+
+
+def test_a_body_that_is_not_declared_as_json_is_told_so(client):
+    answer = client.post(f"{API}/recommend", content=b'{"user": 7}', headers={"content-type": "text/plain"})
+    assert answer.status_code == 415
+    assert "Content-Type" in answer.json()["hint"]
+
+
+def test_a_lone_surrogate_is_no_fault_of_the_server(client):
+    content = rb'{"user": "\ud800"}'
+    answer = client.post(f"{API}/recommend", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code in (404, 422)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_that_is_too_large_is_refused(client, announced):
+    content = b" " * (2**20 + 1)
+    body = content if announced else (content[k : k + 2**16] for k in range(0, len(content), 2**16))
+    answer = client.post(f"{API}/recommend", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]) == (413, "too_large")

@@ -1,0 +1,71 @@
+"""A new model takes the place of the old one under traffic; a damaged one does not."""
+
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dpcml import load, save
+
+RECOMMEND = "/api/v1/recommend"
+
+
+def test_no_request_fails_while_models_change(own_model, models, serve):
+    client = serve(own_model)
+    lists = {
+        client.post(RECOMMEND, json={"user": 7}).headers["x-dpcml-model"]: load(models["dpcml"])
+        .recommend(7)[0]
+        .tolist()
+    }
+    stop, answers = threading.Event(), []
+
+    def ask():
+        while not stop.is_set():
+            answers.append(client.post(RECOMMEND, json={"user": 7}))
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask) for _ in range(4)]
+        for name in ("again", "dpcml", "again"):
+            new = load(models[name])
+            save(new, own_model)
+            answer = client.post("/api/v1/reload")
+            assert answer.status_code == 200
+            lists[answer.json()["models"]["main"]] = new.recommend(7)[0].tolist()
+        stop.set()
+        for one in asking:
+            one.result()
+    assert {answer.status_code for answer in answers} == {200}
+    for answer in answers:
+        assert [item["id"] for item in answer.json()["items"]] == lists[answer.headers["x-dpcml-model"]]
+    assert len({answer.headers["x-dpcml-model"] for answer in answers}) == 2
+    assert 'dpcml_reloads_total{outcome="done"} 3' in client.get("/metrics").text
+
+
+def cut(folder):
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
+
+
+def flip(folder):
+    data = bytearray((folder / "data.safetensors").read_bytes())
+    data[-3] ^= 255
+    (folder / "data.safetensors").write_bytes(data)
+
+
+def empty_card(folder):
+    (folder / "model.json").write_text("{}")
+
+
+@pytest.mark.parametrize("damage", [cut, flip, empty_card, shutil.rmtree])
+def test_a_damaged_model_is_refused_and_the_old_one_stays(own_model, serve, damage):
+    """The files are overwritten in place, which a mapped file would not survive."""
+    client = serve(own_model)
+    before = client.post(RECOMMEND, json={"user": 7}).json()
+    damage(own_model)
+    answer = client.post("/api/v1/reload")
+    assert (answer.status_code, answer.json()["error"]) == (409, "reload_refused")
+    assert client.post(RECOMMEND, json={"user": 7}).json() == before
+    assert client.post("/api/v1/recommend/batch", json={"users": list(range(200)), "n": 100}).status_code == 200
+    assert 'dpcml_reloads_total{outcome="refused"} 1' in client.get("/metrics").text
+    assert client.get("/ready").status_code == 200

@@ -1,0 +1,126 @@
+"""The bound against values worked out by hand, and what it must do at its limits."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpcml import CML, DPCML, EASE, GFJA, Interactions
+from dpcml.errors import DataError, ParameterError
+from dpcml.theory import bound, bound_of
+
+
+def world(n_users, n_items=10, liked=2):
+    likes = np.zeros((n_users, n_items), dtype=bool)
+    likes[:, :liked] = True
+    return Interactions.from_csr(likes)
+
+
+def test_by_hand():
+    """Two users: n+ = 1 and 2, n- = 3 and 2; d = 2, eta = 0, r = 0.1."""
+    data = Interactions.from_csr(np.array([[1, 0, 0, 0], [1, 1, 0, 0]]))
+    found = bound(data, dim=2, weight=0.0, radius=0.1)
+    assert found.user_term == pytest.approx(16 / 2)
+    assert found.positive_term == pytest.approx(2 / 4 * 1.5)
+    assert found.negative_term == pytest.approx(2 / 4 * (1 / 3 + 1 / 2))
+    assert found.effective_size == pytest.approx(1 / (16 * 1e-4 * (8 + 0.75 + 5 / 12)))  # 68.18...
+    assert found.value == pytest.approx(math.sqrt(4 * math.log(0.3 * 68.181818) / 68.181818))
+    # B = 6.4, so 2 (0.3 * 40.96 / (4 * 3.0181))^2 = 2.072
+    assert found.log_failure == pytest.approx(math.log(2.0721), rel=1e-3)
+    assert found.failure == 1.0
+    assert "not below 1" in found.vacuous
+
+
+def test_the_formula_of_the_paper_as_it_is_written():
+    """N~ = (4 r^2 sqrt((4 + eta)^2 / |U| + 2 / |U|^2 sum (1/n+ + 1/n-)))^-2, with users of all kinds."""
+    likes = np.random.default_rng(0).random((50, 20)) < 0.3
+    likes[:, 0], likes[0], likes[1] = (
+        True,
+        False,
+        True,
+    )  # one user without positives, one without negatives: they do not count
+    data, r, eta = Interactions.from_csr(likes), 0.7, 3.0
+    n = data.per_user[2:]
+    inner = (4 + eta) ** 2 / 48 + 2 / 48**2 * sum(1 / a + 1 / (20 - a) for a in n.tolist())
+    found = bound(data, dim=5, weight=eta, radius=r)
+    assert found.n_users == 48
+    assert found.effective_size == pytest.approx((4 * r**2 * math.sqrt(inner)) ** -2)
+
+
+def test_where_it_says_something_it_says_with_which_probability():
+    found = bound(world(20_000), dim=10, weight=0.0, radius=0.1, largest_gap=1.04)
+    assert found.value < 0.02
+    assert found.vacuous == ""
+    size = found.effective_size
+    assert found.failure == pytest.approx(2 * (0.3 * 6.4**2 / (20 * math.log(0.3 * size))) ** 10)
+    assert 0 < found.failure < 1e-12
+
+
+def test_it_grows_with_the_dimension():
+    values = [bound(world(20_000), dim=d, weight=0.0).value for d in (1, 2, 10, 100)]
+    assert values == sorted(values)
+    assert values[3] == pytest.approx(10 * values[0]), "with its square root"
+
+
+def test_it_falls_with_the_number_of_users():
+    values = [bound(world(n), dim=4, weight=0.0).value for n in (2_000, 8_000, 32_000, 128_000)]
+    assert values == sorted(values, reverse=True)
+    sizes = [bound(world(n), dim=4, weight=0.0).effective_size for n in (2_000, 4_000)]
+    assert sizes[1] == pytest.approx(2 * sizes[0])
+
+
+def test_it_grows_with_the_weight_and_falls_with_positives():
+    sizes = [bound(world(5_000), dim=4, weight=eta).effective_size for eta in (0.0, 1.0, 10.0)]
+    assert sizes == sorted(sizes, reverse=True)
+    few, many = (bound(world(5_000, liked=k), dim=4, weight=0.0).effective_size for k in (1, 5))
+    assert few < many
+
+
+def test_it_does_not_depend_on_the_number_of_vectors():
+    data = world(30)
+    settings = {"dim": 8, "epochs": 1, "n_candidates": 2, "diversity_weight": 3.0}
+    two, three = (bound_of(DPCML(n_vectors=c, **settings).fit(data)) for c in (2, 3))
+    assert two == three
+    assert (two.weight, two.dim, two.n_users) == (3.0, 8, 30)
+
+
+def test_one_vector_has_no_diversity_term():
+    data = world(30)
+    one = bound_of(CML(dim=8, epochs=1, n_candidates=2).fit(data))
+    assert one.weight == 0.0
+    assert one.largest_gap == 5.0, "margin 1, and squared distances of at most 4"
+    same = bound_of(DPCML(n_vectors=1, dim=8, epochs=1, n_candidates=2, diversity_weight=10.0).fit(data))
+    assert same == one
+
+
+def test_the_largest_gap_counts_margin_and_diversity():
+    settings = {"n_vectors": 2, "dim": 8, "epochs": 1, "n_candidates": 2, "margin": 0.5}
+    with_diversity = DPCML(diversity=(0.1, 0.25), diversity_weight=10.0, **settings).fit(world(9))
+    assert bound_of(with_diversity).largest_gap == pytest.approx(0.5 + 4 + 10 * (2 - 0.25))
+    assert bound_of(GFJA(**settings).fit(world(9))).largest_gap == 5.0, "its margin is doubled in squared distances"
+
+
+@pytest.mark.parametrize("n_users", [1, 40])
+def test_too_small_a_sample_is_said_plainly(n_users):
+    found = bound(world(n_users), dim=100, weight=10.0)
+    assert found.value == math.inf
+    assert found.failure == 1.0
+    assert "too small: 3 r N~ must exceed 1" in found.vacuous
+    plain = found.to_dict()
+    assert plain["value"] is None
+    assert plain["log_failure"] is None
+
+
+def test_a_probability_beyond_all_floats_is_kept_as_a_logarithm():
+    found = bound(world(4_000), dim=1_000, weight=10.0)
+    assert 2_000 < found.log_failure < 10_000
+    assert found.failure == 1.0
+
+
+def test_what_cannot_be_bounded_is_refused():
+    with pytest.raises(DataError, match="nothing to bound"):
+        bound(world(3, liked=10), dim=2, weight=0.0)
+    with pytest.raises(ParameterError, match="radius=0"):
+        bound(world(3), dim=2, weight=0.0, radius=0)
+    with pytest.raises(ParameterError, match="EASE: the theory is about vectors"):
+        bound_of(EASE().fit(world(9)))
