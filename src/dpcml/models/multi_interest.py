@@ -21,7 +21,7 @@ from dpcml.models.people import People
 from dpcml.models.vectors import nearest_scores
 from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
 from dpcml.retrieval.exact import best_by_distance, nothing_seen, queues_by_distance, seen_of
-from dpcml.retrieval.fold_in import FoldIn
+from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.interests import Interest, distances, group, interests_of
 from dpcml.retrieval.mix import mixed_lists
 from dpcml.retrieval.reasons import Reason, by_interest
@@ -29,6 +29,7 @@ from dpcml.threads import over_rows
 from dpcml.training.engine import Plan, objective_of
 
 PEOPLE_AT_ONCE = 1024  # whose vectors are looked up or found together
+DENSE = 0.05  # share of positives from which on fold-in takes smaller steps: negatives are often likes not seen yet
 BY_INDEX = 100  # longest lists that are looked for in an index
 
 
@@ -171,7 +172,7 @@ class MultiInterest(Recommender):
         """Return how vectors of new people are found."""
         train = self._fitted()
         plan = self._plan(train)
-        exponent = plan.sampler.exponent
+        exponent, density = plan.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
         return FoldIn(
             objective_of(plan, self.item_vectors_.shape[1]),
             self.n_vectors,
@@ -179,6 +180,7 @@ class MultiInterest(Recommender):
             plan.sampler.choice,
             np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
             plan.seed,
+            rate=RATE * min(1.0, DENSE / density),
         )
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
