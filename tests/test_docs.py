@@ -37,6 +37,12 @@ def test_python_on_the_first_pages_runs(page, likes, capsys):
     assert "P@10" in capsys.readouterr().out
 
 
+def test_python_of_a_guide_runs_from_top_to_bottom(likes, capsys):
+    code = "\n".join(python_blocks("docs/recommend.md"))
+    exec(compile(code, "docs/recommend.md", "exec"), {})
+    assert "because of your interest in" in capsys.readouterr().out
+
+
 def test_the_site_builds(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

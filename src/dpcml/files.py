@@ -148,3 +148,18 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def cache_folder() -> Path:
+    """Return where things that can be made or fetched again are kept.
+
+    It is ``$DPCML_CACHE``, else ``$XDG_CACHE_HOME/dpcml``, else ``~/.cache/dpcml``.
+
+    Examples
+    --------
+    >>> isinstance(cache_folder(), Path)
+    True
+    """
+    cache = os.environ.get("DPCML_CACHE")
+    general = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) if cache else Path(general) / "dpcml"

@@ -181,6 +181,57 @@ def test_histories_that_say_nothing_are_refused(name, model):
         MODELS[name]().score_new([105])
 
 
+def test_every_item_of_a_list_has_a_reason(model, split):
+    train = split.train
+    ids, scores, reasons = model.recommend(["user-3", "user-40"], n=4, explain=True)
+    plain = model.recommend(["user-3", "user-40"], n=4)
+    assert (ids == plain[0]).all()
+    assert (scores == plain[1]).all()
+    for user, row in zip((3, 40), reasons, strict=True):
+        assert len(row) == 4
+        for reason in row:
+            assert reason.text.startswith("because ")
+            assert set(reason.liked) <= set(train.item_ids[train.of(user)].tolist())
+            assert 0 <= reason.share <= 1
+
+
+def test_filters_hold(model):
+    ids, _ = model.recommend("user-3", n=40, where={"category": "Right"})
+    assert (ids >= 120).all()
+    ids, _ = model.recommend(
+        "user-3", n=40, where={"category": ["left", "right"]}, items=[105, 139], exclude_seen=False
+    )
+    assert sorted(ids.tolist()) == [105, 139]
+    with pytest.raises(ParameterError, match="no item is left to choose from"):
+        model.recommend("user-3", items=[105], where={"category": "right"})
+
+
+def test_lists_for_people_nobody_has_met_or_a_clear_cannot(model, split):
+    history = np.arange(100, 110)
+    try:
+        ids, scores, reasons = model.recommend_new(history, n=5, explain=True)
+    except ParameterError as error:
+        assert "cannot serve users it was not trained on" in str(error)  # noqa: PT017
+        return
+    assert not set(ids.tolist()) & set(history.tolist())
+    assert (np.diff(scores) <= 0).all()
+    assert all(set(reason.liked) <= set(history.tolist()) for reason in reasons)
+    if model.name != "popularity":
+        assert (ids < 120).sum() >= 4, "more of the block that they like"
+    several, _ = model.recommend_new([history, history + 20], n=5)
+    assert several.shape == (2, 5)
+    assert several[0].tolist() == ids.tolist()
+
+
+def test_similar_users_are_of_the_same_block(model, split):
+    ids, values = model.similar_users("user-3", n=5)
+    assert len(ids) == 5
+    assert "user-3" not in ids
+    assert (np.diff(values) <= 0).all()
+    liked = [split.train.of(row) for row in split.train.user_rows(ids)]
+    assert np.mean([(items < 20).mean() for items in liked]) > 0.7
+
+
 def test_takes_a_matrix_or_a_frame(name):
     likes = np.kron(np.eye(2), np.ones((3, 4)))
     likes[0, 3] = 0

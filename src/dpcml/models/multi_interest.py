@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from dpcml.arrays import BoolArray, FloatArray, IntArray
-from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
+from dpcml.data.interactions import Interactions, as_interactions
+from dpcml.data.merging import merge
+from dpcml.errors import DataError, ParameterError
 from dpcml.models.base import Recommender
+from dpcml.models.checks import at_least
 from dpcml.models.histories import likes_of
+from dpcml.models.partial import grow
 from dpcml.models.people import People
 from dpcml.models.vectors import nearest_scores
+from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
 from dpcml.retrieval.exact import best_by_distance, nothing_seen, queues_by_distance, seen_of
-from dpcml.retrieval.fold_in import FoldIn
+from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.interests import Interest, distances, group, interests_of
 from dpcml.retrieval.mix import mixed_lists
 from dpcml.retrieval.reasons import Reason, by_interest
@@ -25,12 +29,16 @@ from dpcml.threads import over_rows
 from dpcml.training.engine import Plan, objective_of
 
 PEOPLE_AT_ONCE = 1024  # whose vectors are looked up or found together
+DENSE = 0.05  # share of positives from which on fold-in takes smaller steps: negatives are often likes not seen yet
+BY_INDEX = 100  # longest lists that are looked for in an index
 
 
 class MultiInterest(Recommender):
     """A model with C vectors per user and one per item; an item is as good as its squared distance to the nearest."""
 
+    ann_from: ClassVar[int] = 200_000  # items from which on an index is used, once there is one
     n_vectors: int
+    learning_rate: float
     user_vectors_: FloatArray  # (users, C, d)
     item_vectors_: FloatArray  # (items, d)
 
@@ -86,6 +94,64 @@ class MultiInterest(Recommender):
             raise ParameterError("interests_new takes the history of one person: call it for each")
         return self._interests(People(likes))[0]
 
+    def partial_fit(self, more: Any, *, epochs: int = 10) -> Self:
+        """Take in new users, new items and new positives, without training everything anew.
+
+        Old items keep their vectors, and so do users without a new positive: what they are recommended changes only
+        where a new item is better. Many small steps lead away from what a full training finds: train anew at times.
+
+        Parameters
+        ----------
+        more
+            The new positives: `Interactions`, a scipy matrix, or a frame, by external ids.
+        epochs
+            Passes over the positives of users with something new, after new users were folded in and new items were
+            placed among their users; 0 is for that alone.
+
+        Examples
+        --------
+        >>> from dpcml import DPCML, Interactions
+        >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+        >>> likes[0, 4] = 0
+        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
+        >>> more = Interactions.from_csr(np.ones((1, 3)), user_ids=[12], item_ids=[0, 1, 2])
+        >>> sorted(model.partial_fit(more).recommend(12, n=2)[0].tolist())
+        [3, 4]
+        """
+        at_least("epochs", epochs, 0)
+        train, new = self._fitted(), as_interactions(more)
+        if not new.n_positives:
+            raise DataError(f"{new!r} holds nothing new: partial_fit needs at least one positive")
+        both = merge(train, new)
+        self.user_vectors_, self.item_vectors_ = grow(self, both, epochs)
+        self.train_ = both
+        return self
+
+    def prepare_index(self) -> bool:
+        """Make an index of the items, or load the one that was made before, where the catalogue is large enough.
+
+        Without it, lists are found exactly. Takes minutes for millions of items, the first time; the file is in the
+        cache folder (``DPCML_CACHE``).
+
+        Returns
+        -------
+        bool
+            Whether lists come from an index from now on.
+        """
+        self._fitted()
+        if len(self.item_vectors_) < self.ann_from:
+            return False
+        self._once("index", lambda: None)
+        self._made["index"] = index_of(self.item_vectors_)
+        return True
+
+    def _index(self) -> AnnIndex | None:
+        """Return the index, if there is one already."""
+        if len(self.item_vectors_) < self.ann_from or not available():
+            return None
+        found: AnnIndex | None = self._once("index", lambda: index_of(self.item_vectors_, build=False))
+        return found
+
     def _vectors(self, people: People) -> FloatArray:
         """Return the vectors of known or new people; shape (people, C, d)."""
         return self._fold(people.likes) if people.rows is None else self.user_vectors_[people.rows]
@@ -106,7 +172,7 @@ class MultiInterest(Recommender):
         """Return how vectors of new people are found."""
         train = self._fitted()
         plan = self._plan(train)
-        exponent = plan.sampler.exponent
+        exponent, density = plan.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
         return FoldIn(
             objective_of(plan, self.item_vectors_.shape[1]),
             self.n_vectors,
@@ -114,13 +180,15 @@ class MultiInterest(Recommender):
             plan.sampler.choice,
             np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
             plan.seed,
+            rate=RATE * min(1.0, DENSE / density),
         )
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return what follows from the items' vectors, made when it is asked for first and kept while they stay."""
         kept: dict[str, Any] = self.__dict__.get("_made", {})
         if kept.get("of") is not self.item_vectors_:
-            kept = self._made = {"of": self.item_vectors_}
+            kept = {"of": self.item_vectors_}
+            self._made: dict[str, Any] = kept
         if name not in kept:
             kept[name] = make()
         return kept[name]
@@ -129,7 +197,11 @@ class MultiInterest(Recommender):
         return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
 
     def _best(self, people: People, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
+        index = self._index() if n <= BY_INDEX and allowed.all() else None
+
         def find(vectors: FloatArray, some: People, **options: Any) -> tuple[IntArray, FloatArray]:
+            if index is not None:
+                return best_with_index(index, vectors, n, **options)
             return best_by_distance(vectors, self.item_vectors_, n, **options)
 
         return self._in_blocks(find, people, allowed, exclude_seen)

@@ -7,21 +7,19 @@ is among a user's n best is among the n best of the vector that it is nearest to
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.extras import require
-from dpcml.files import atomic
-from dpcml.retrieval.exact import Seen
+from dpcml.files import atomic, cache_folder
+from dpcml.retrieval.exact import Seen, best_by_distance
 from dpcml.threads import thread_count
 
 EXTRA = "serve"
-DEFAULT_CACHE = "~/.cache/dpcml"
 
 
 @dataclass(frozen=True)
@@ -128,19 +126,57 @@ class AnnIndex:
         return best, best_scores
 
 
-def index_of(items: FloatArray, settings: IndexSettings | None = None) -> AnnIndex:
+def best_with_index(
+    index: AnnIndex, users: FloatArray, n: int, seen: Seen, **exactly: Any
+) -> tuple[IntArray, FloatArray]:
+    """Return the best items by an index, and exactly for users of whom it finds too few; ``exactly`` is for the latter.
+
+    Examples
+    --------
+    >>> items = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
+    >>> everything = np.array([0, 49]), np.arange(49)
+    >>> best_with_index(AnnIndex(items).build(), items[None, :2], 2, everything)[0].tolist()
+    [[49, -1]]
+    """
+    best, scores = index.best(users, n, seen)
+    short = np.flatnonzero(best[:, -1] < 0)
+    for u in short.tolist():
+        mine = seen[0][u : u + 2], seen[1]
+        best[u], scores[u] = (part[0] for part in best_by_distance(users[[u]], index.items, n, mine, **exactly))
+    return best, scores
+
+
+@overload
+def index_of(items: FloatArray, settings: IndexSettings | None = None, build: Literal[True] = True) -> AnnIndex: ...
+
+
+@overload
+def index_of(items: FloatArray, settings: IndexSettings | None = None, *, build: bool) -> AnnIndex | None: ...
+
+
+def index_of(items: FloatArray, settings: IndexSettings | None = None, build: bool = True) -> AnnIndex | None:
     """Return an index of items: the one in the cache folder, or a new one, which is put there.
 
     The file's name is a hash of vectors and settings, so that an index never serves other vectors; processes share it.
+
+    Parameters
+    ----------
+    items
+        Vectors of shape (items, d).
+    settings
+        How it is built and searched.
+    build
+        Whether a new one is made; without it, None comes back where there is none.
     """
     index = AnnIndex(items, settings)
     version = require("usearch", EXTRA).__version__
     digest = hashlib.sha256(f"{items.shape} {index.settings} {version}".encode())
     digest.update(np.ascontiguousarray(items, dtype=np.float32).data)
-    folder = Path(os.environ.get("DPCML_CACHE", DEFAULT_CACHE)).expanduser() / "indexes"
-    path = folder / f"{digest.hexdigest()[:32]}.usearch"
+    path = cache_folder() / "indexes" / f"{digest.hexdigest()[:32]}.usearch"
     if path.is_file():
         return index.load(path)
+    if not build:
+        return None
     index.build().save(path)
     return index
 

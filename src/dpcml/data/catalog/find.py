@@ -17,6 +17,7 @@ from dpcml.data.catalog.transfer import Progress
 from dpcml.data.interactions import Interactions
 from dpcml.data.prepare import Rules
 from dpcml.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
+from dpcml.files import cache_folder
 
 __all__ = ["CATALOG", "DataSet", "fetch", "load", "load_or_read", "locate", "places"]
 
@@ -34,9 +35,7 @@ def places(name: str) -> dict[str, Path]:
     found = {}
     if root := os.environ.get("DPCML_DATA"):
         found["DPCML_DATA"] = Path(root) / name
-    cache = os.environ.get("DPCML_CACHE")
-    general = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    found["cache"] = (Path(cache) if cache else Path(general) / "dpcml") / "data" / name
+    found["cache"] = cache_folder() / "data" / name
     return found
 
 

@@ -1,0 +1,75 @@
+"""Positives that came later, added to those that are known: old users and items keep their places."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from dpcml.arrays import Array, IntArray
+from dpcml.data.ids import positions
+from dpcml.data.interactions import Interactions
+from dpcml.data.items import Attributes, ItemTable
+from dpcml.errors import DataError
+
+
+def merge(known: Interactions, more: Interactions) -> Interactions:
+    """Return the positives of both; new users and items come after the old ones.
+
+    Titles and attributes of items that are known already stay; times are kept where both parts have them.
+
+    Examples
+    --------
+    >>> old = Interactions.from_csr(np.eye(2), user_ids=["ann", "bob"], item_ids=["dune", "emma"])
+    >>> new = Interactions.from_csr(np.ones((1, 2)), user_ids=["eve"], item_ids=["emma", "ulysses"])
+    >>> both = merge(old, new)
+    >>> both.user_ids.tolist(), both.item_ids.tolist(), both.csr.toarray().astype(int).tolist()
+    (['ann', 'bob', 'eve'], ['dune', 'emma', 'ulysses'], [[1, 0, 0], [0, 1, 0], [0, 1, 1]])
+    """
+    user_ids, user_at = _joined(known.user_ids, more.user_ids, "user")
+    item_ids, item_at = _joined(known.item_ids, more.item_ids, "item")
+    new_items = np.sort(np.flatnonzero(item_at >= known.n_items))
+    times = None
+    if known.timestamps is not None and more.timestamps is not None:
+        times = np.concatenate([known.timestamps, more.timestamps])
+    return Interactions.from_codes(
+        np.concatenate([known.rows, user_at[more.rows]]),
+        np.concatenate([known.indices, item_at[more.indices]]),
+        user_ids,
+        _table(known.items, more.items.select(new_items), item_ids),
+        timestamps=times,
+    )
+
+
+def _joined(old: Array, new: Array, kind: str) -> tuple[Array, IntArray]:
+    """Return old ids, then new ones, of the old kind; and where each of ``new`` stands among them."""
+    at = positions(old, new)
+    unknown = at < 0
+    fresh = new[unknown]
+    if old.dtype.kind == "i" and fresh.dtype.kind == "O" and len(fresh):
+        numbers = [value for value in fresh.tolist() if not (value.lstrip("-").isdigit() and str(int(value)) == value)]
+        if numbers:
+            raise DataError(f"{kind} {numbers[0]!r} is a text, but the known {kind} ids are numbers: use one kind")
+        fresh = fresh.astype(np.int64)
+    elif old.dtype.kind == "O":
+        fresh = np.array([str(value) for value in fresh.tolist()], dtype=object)
+    at = at.copy()
+    at[unknown] = len(old) + np.arange(len(fresh))
+    return np.concatenate([old, fresh]), at
+
+
+def _table(old: ItemTable, new: ItemTable, ids: Array) -> ItemTable:
+    titles = None
+    if old.titles is not None or new.titles is not None:
+        both = [[table.title(k) for k in range(len(table))] for table in (old, new)]
+        titles = np.array([*both[0], *both[1]], dtype=object)
+    if old.attributes is None and new.attributes is None:
+        return ItemTable(ids, titles)
+    parts = [table.attributes or Attributes.from_sets([()] * len(table)) for table in (old, new)]
+    names = [*parts[0].names, *(name for name in parts[1].names if name not in set(parts[0].names))]
+    place = {name: k for k, name in enumerate(names)}
+    rows = np.concatenate([np.repeat(np.arange(len(part)), np.diff(part.matrix.indptr)) for part in parts])
+    rows[parts[0].matrix.nnz :] += len(old)
+    columns = np.array([place[part.names[k]] for part in parts for k in part.matrix.indices], dtype=np.int64)
+    pairs = np.ones(len(rows), dtype=bool), (rows, columns)
+    matrix = sparse.coo_array(pairs, shape=(len(ids), len(names))).tocsr()
+    return ItemTable(ids, titles, Attributes(np.array(names, dtype=object), matrix))

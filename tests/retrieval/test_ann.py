@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from dpcml import DPCML
+from dpcml.benchmarks.recommend import clustered
+from dpcml.data.planted import planted
+from dpcml.retrieval.ann import AnnIndex, best_with_index, index_of
+from dpcml.retrieval.exact import best_by_distance, nothing_seen, seen_of
+
+pytest.importorskip("usearch")
+
+
+@pytest.fixture(scope="module")
+def world():
+    rng = np.random.default_rng(0)
+    items = clustered(4000, 16, rng)
+    users = items[rng.integers(4000, size=(30, 3))] + rng.standard_normal((30, 3, 16), dtype=np.float32) / 20
+    near = best_by_distance(users, items, 60, nothing_seen(30))[0]
+    seen = np.arange(31) * 30, np.sort(near[:, ::2], axis=1).astype(np.int32).ravel()
+    return users, items, seen
+
+
+@pytest.mark.parametrize("n_vectors", [1, 3])
+def test_it_finds_nearly_all_that_exact_search_finds(world, n_vectors):
+    users, items, seen = world
+    users = users[:, :n_vectors]
+    truth, scores = best_by_distance(users, items, 10, seen)
+    best, found = AnnIndex(items).build(1).best(users, 10, seen)
+    recall = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(best, truth, strict=True)])
+    assert recall > 0.97
+    same = best == truth
+    np.testing.assert_allclose(found[same], scores[same], atol=1e-5)
+    assert (np.diff(found, axis=1) <= 0).all()
+    for u in range(30):
+        assert not set(best[u].tolist()) & set(seen[1][seen[0][u] : seen[0][u + 1]].tolist())
+
+
+def test_saved_and_loaded_it_finds_the_same(world, tmp_path, monkeypatch):
+    users, items, seen = world
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path))
+    assert index_of(items, build=False) is None
+    first = index_of(items).best(users, 5, seen)[0]
+    assert len(list((tmp_path / "indexes").iterdir())) == 1
+    monkeypatch.setattr(AnnIndex, "build", lambda self: pytest.fail("built again"))
+    assert (index_of(items, build=False).best(users, 5, seen)[0] == first).all()
+
+
+def test_who_has_seen_nearly_everything_is_served_exactly(world):
+    users, items, _ = world
+    seen = np.array([0, 3999]), np.delete(np.arange(4000), 17).astype(np.int32)
+    best, _ = best_with_index(AnnIndex(items[:4000]).build(1), users[:1], 2, seen)
+    assert best.tolist() == [[17, -1]]
+
+
+def test_a_model_uses_an_index_once_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path))
+    data = planted(120, 400, seed=1).data
+    model = DPCML(n_vectors=3, dim=8, epochs=3, n_candidates=4).fit(data)
+    exact = model.recommend(np.arange(20), 5)
+    assert not model.prepare_index(), "the catalogue is small"
+    monkeypatch.setattr(DPCML, "ann_from", 300)
+    asked = []
+    search = AnnIndex.best
+    monkeypatch.setattr(AnnIndex, "best", lambda self, *given: asked.append(1) or search(self, *given))
+    assert model.recommend(np.arange(20), 5)[0].tolist() == exact[0].tolist()
+    assert not asked, "nobody has made one"
+    assert model.prepare_index()
+    ids, _ = model.recommend(np.arange(20), 5)
+    assert asked
+    assert (ids == exact[0]).mean() > 0.95
+    asked.clear()
+    category = str(data.items.attributes.names[0])
+    model.recommend(3, 5, where={"category": category})
+    model.recommend(3, 10**9)
+    assert not asked, "filters and long lists are exact"
+    likes = data.csr[[3]]
+    assert not set(model.recommend(3, 5)[0].tolist()) & set(seen_of(likes)[1].tolist())
