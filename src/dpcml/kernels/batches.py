@@ -29,7 +29,8 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
     """Return the kernel ``run(users, items, data, candidates, objective, steps, scratch, order, ...)``.
 
     Every thread of a team calls it with its number. Batches ``begin`` to ``end`` of the epoch are trained one after the
-    other: mine, sum gradients, step, with a barrier after each. ``done`` batches were trained in earlier epochs.
+    other: each thread mines the positives of its users and steps these, waits for the others, then sums what the batch
+    asks of its items and steps those. ``done`` batches were trained in earlier epochs.
     """
     at_once = items_at_once(n_vectors)
     edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
@@ -56,22 +57,21 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
                 chance = unit(bits_of(key, first + b, SIMILAR_DRAW)) if choice == SIMILAR else 0.0
                 mine(users, items, objective, scratch, b, chance, thread, mining)
                 n_users = user_gradient(users, items, objective, scratch, b, n_users, thread, summing)
+            step_rows(
+                users, scratch.user_slot, scratch.touched[thread, 0], scratch.gradients[thread, 0], n_users,
+                steps, k_th, objective.users_on_sphere, width,
+            )  # fmt: skip
             wait(scratch.barrier, n_threads)
-            n_items = item_gradients(users, items, scratch, size, thread, n_threads, summing)
+            n_items = item_gradients(items, scratch, size, thread, n_threads, summing)
+            step_rows(
+                items, scratch.item_slot, scratch.touched[thread, 1], scratch.gradients[thread, 1], n_items,
+                steps, k_th, objective.items_on_sphere, width,
+            )  # fmt: skip
             if thread == 0:
                 loss = 0.0
                 for b in range(size):
                     loss += scratch.hinge[b]
                 scratch.losses[batch] = loss
-            wait(scratch.barrier, n_threads)
-            step_rows(
-                users, scratch.user_slot, scratch.touched[thread, 0], scratch.gradients[thread, 0], n_users,
-                steps, k_th, objective.users_on_sphere, width,
-            )  # fmt: skip
-            step_rows(
-                items, scratch.item_slot, scratch.touched[thread, 1], scratch.gradients[thread, 1], n_items,
-                steps, k_th, objective.items_on_sphere, width,
-            )  # fmt: skip
             wait(scratch.barrier, n_threads)
 
     kernel: Callable[..., Any] = run

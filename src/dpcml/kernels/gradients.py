@@ -28,9 +28,19 @@ def _slot(table, slots, row, count, touched, gradients, width):
 
 
 @njit(cache=True, inline="always")
+def _keep(scratch, b, s, place, vectors, row, width):
+    """Keep a user's vector as it is now: it is stepped before the gradients of items are summed."""
+    mined, mined_at = scratch.mined, scratch.mined_at
+    mined_at[b, s] = place
+    for k in range(0, width, LANES):
+        store(mined, place, k, load(vectors, row, k))
+
+
+@njit(cache=True, inline="always")
 def fetch_moments(table, row, width):
     """Ask for what the optimiser knows of a row."""
     for k in range(0, width, 2 * LANES):
+        fetch_to_write(table.vectors, row, k)
         fetch_to_write(table.second, row, k)
         if len(table.first) > 0:
             fetch_to_write(table.first, row, k)
@@ -52,7 +62,7 @@ def user_gradient(users, items, objective, scratch, b, count, thread, constants)
     gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
     pairs, vectors, item_vectors = scratch.pairs, users.vectors, items.vectors
     negative, active = scratch.negative, scratch.active
-    two = np.float32(2)
+    two, first = np.float32(2), thread * len(touched)
     user = np.int64(pairs[b, 0])
     if n_vectors > 1 and objective.weight > 0 and scratch.opens[b]:
         if objective.per_pair:
@@ -66,25 +76,25 @@ def user_gradient(users, items, objective, scratch, b, count, thread, constants)
             row = user * n_vectors + scratch.negative_winner[b, s]
             slot, count = _slot(users, slots, row, count, touched, gradients, width)
             _pull(gradients, slot, vectors, row, item_vectors, negative[b, s], -two, width)
+            _keep(scratch, b, 1 + s, first + slot, vectors, row, width)
     if n_active:
         row = user * n_vectors + scratch.winner[b]
         slot, count = _slot(users, slots, row, count, touched, gradients, width)
         _pull(gradients, slot, vectors, row, item_vectors, pairs[b, 1], two * np.float32(n_active), width)
+        _keep(scratch, b, 0, first + slot, vectors, row, width)
     return count
 
 
 @njit(cache=True, inline="always")
-def item_gradients(users, items, scratch, size, thread, n_threads, constants):
+def item_gradients(items, scratch, size, thread, n_threads, constants):
     """Sum the gradients of this thread's items; returns how many of them are touched."""
-    n_vectors, width, kept = constants
+    _, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 1], scratch.touched[thread, 1], scratch.item_slot
-    pairs, vectors, user_vectors = scratch.pairs, items.vectors, users.vectors
-    active, winner = scratch.active, scratch.winner
-    negative, negative_winner = scratch.negative, scratch.negative_winner
+    pairs, vectors, mined, mined_at = scratch.pairs, items.vectors, scratch.mined, scratch.mined_at
+    active, negative = scratch.active, scratch.negative
     two = np.float32(2)
     count = 0
     for b in range(size):
-        user = np.int64(pairs[b, 0])
         n_active = 0
         for s in range(kept):
             if active[b, s]:
@@ -92,13 +102,11 @@ def item_gradients(users, items, scratch, size, thread, n_threads, constants):
                 item = negative[b, s]
                 if is_mine(item, thread, n_threads):
                     slot, count = _slot(items, slots, item, count, touched, gradients, width)
-                    row = user * n_vectors + negative_winner[b, s]
-                    _pull(gradients, slot, vectors, item, user_vectors, row, -two, width)
+                    _pull(gradients, slot, vectors, item, mined, mined_at[b, 1 + s], -two, width)
         item = pairs[b, 1]
         if n_active and is_mine(item, thread, n_threads):
             slot, count = _slot(items, slots, item, count, touched, gradients, width)
-            row = user * n_vectors + winner[b]
-            _pull(gradients, slot, vectors, item, user_vectors, row, two * np.float32(n_active), width)
+            _pull(gradients, slot, vectors, item, mined, mined_at[b, 0], two * np.float32(n_active), width)
     return count
 
 

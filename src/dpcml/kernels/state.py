@@ -75,6 +75,8 @@ class Scratch(NamedTuple):
     weights: FloatArray  # (threads, candidates) float64 chances of similar candidates
     gradients: FloatArray  # (threads, 2, slots, width) float32: of user rows, of item rows
     touched: IntArray  # (threads, 2, slots) int32: the row of each slot
+    mined: FloatArray  # (threads * slots, width) float32: users' vectors of the slots as they were when mined
+    mined_at: IntArray  # (batch, 1 + kept) int32: where those nearest to a positive and its negatives are in it
     user_slot: IntArray  # (user rows,) int32, -1 where a row has no slot
     item_slot: IntArray  # (items,) int32
     met_in: IntArray  # (users,) int32 the batch in which a user was met last

@@ -7,7 +7,7 @@ from numba import njit
 
 from dpcml.kernels.lanes import LANES, fetch_to_write, load, root, splat, store, total
 
-AHEAD = 2  # rows whose numbers are fetched while one is updated
+AHEAD = 4  # rows whose numbers are fetched while one is updated
 
 
 @njit(cache=True, inline="always")

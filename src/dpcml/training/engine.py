@@ -210,6 +210,8 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
         weights=np.zeros((threads, plan.n_candidates), np.float64),
         gradients=aligned((threads, 2, slots, users.vectors.shape[1])),
         touched=np.zeros((threads, 2, slots), np.int32),
+        mined=aligned((threads * slots, users.vectors.shape[1])),
+        mined_at=np.zeros((size, 1 + kept), np.int32),
         user_slot=np.full(len(users.vectors), -1, np.int32),
         item_slot=np.full(len(items.vectors), -1, np.int32),
         met_in=np.zeros(len(users.vectors) // n_vectors, np.int32),
