@@ -47,6 +47,7 @@ def build(world):
             "items_on_sphere": False,
             "optimiser": "adam",
             "batch_size": 10_000,
+            "together": 1,
             "seed": 11,
             "n_threads": 1,
         }

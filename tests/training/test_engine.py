@@ -19,6 +19,7 @@ def engine(data, *, n_vectors=3, dim=8, negatives="hard", **changes):
         "items_on_sphere": False,
         "optimiser": "adam",
         "batch_size": 64,
+        "together": 2,
         "seed": 0,
         "n_threads": 1,
     }

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 from scipy import stats
 
@@ -45,3 +47,29 @@ def test_a_positive_of_a_group_is_equally_often_at_each_of_the_groups_places():
 def test_one_user_and_none():
     assert sorted(Order(np.zeros(5, np.int32)).draw(np.uint64(0)).tolist()) == [0, 1, 2, 3, 4]
     assert Order(np.zeros(0, np.int32)).draw(np.uint64(0)).tolist() == []
+
+
+def test_positives_of_a_user_go_in_runs_that_change():
+    order = Order(USERS, together=3)
+    one, other = order.draw(np.uint64(1)), order.draw(np.uint64(2))
+    counts = np.bincount(USERS)
+    for found in (one, other):
+        assert np.sort(found).tolist() == list(range(len(USERS)))
+        users = USERS[found]
+        ends = np.flatnonzero(np.diff(users, append=-1)) + 1
+        lengths = np.diff(ends, prepend=0)
+        many = counts[users[ends - 1]] >= 24
+        # runs of three, a shorter last one, and now and then two of them one after the other
+        assert (lengths[many] == 3).mean() > 0.8
+        assert (lengths[counts[users[ends - 1]] < 16] == 1).mean() > 0.95
+    together = [{(a, b) for a, b in pairwise(found) if USERS[a] == USERS[b]} for found in (one, other)]
+    assert len(together[0] & together[1]) < 0.2 * len(together[0])
+
+
+def test_runs_are_even_over_groups_too():
+    of = groups()
+    share = np.bincount(of, minlength=GROUPS) / len(of)
+    found = of[Order(USERS, together=4).draw(np.uint64(3))]
+    for first in range(0, len(found) - 256, 256):
+        counts = np.bincount(found[first : first + 256], minlength=GROUPS)
+        assert (np.abs(counts - 256 * share) <= 6).all()

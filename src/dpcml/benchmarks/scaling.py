@@ -10,6 +10,7 @@ from dpcml.benchmarks.setting import Setting
 from dpcml.benchmarks.timing import best_seconds
 from dpcml.data.interactions import Interactions
 from dpcml.data.planted import planted
+from dpcml.models.dpcml import DPCML
 from dpcml.threads import thread_count
 
 SIZES = (10**5, 10**6, 10**7)
@@ -50,6 +51,8 @@ def bench_scaling(
         Items of every world; by default the catalogue grows too, see `world_of`.
     repeats
         Epochs timed of each, in turns; the best counts. One more comes first and is not timed.
+    setting
+        The step that is timed; by default with as many of a user's positives side by side as `DPCML` has.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def bench_scaling(
     >>> [world["items"] for world in found["worlds"]], found["growth"] > 0
     ([300, 300], True)
     """
-    threads, setting = thread_count(threads), setting or Setting()
+    threads, setting = thread_count(threads), setting or Setting(together=DPCML.together)
     worlds = {f"{size:.0e}": world_of(size, n_items) for size in sizes}
     jobs: dict[str, Callable[[], object]] = {}
     for name, world in worlds.items():
@@ -87,6 +90,7 @@ def bench_scaling(
         "dim": setting.dim,
         "candidates": setting.n_candidates,
         "batch_size": setting.batch_size,
+        "together": setting.together,
         "threads": threads,
         "worlds": found,
         "growth": found[-1]["nanoseconds_per_positive"] / found[0]["nanoseconds_per_positive"],

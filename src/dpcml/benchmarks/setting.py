@@ -28,6 +28,7 @@ class Setting:
     dim: int = 100  # d
     n_candidates: int = 10  # S
     batch_size: int = 256
+    together: int = 1  # positives of one user side by side
     margin: float = 1.0
     diversity: tuple[float, float] = (0.05, 0.25)  # delta_1, delta_2
     diversity_weight: float = 10.0  # eta
@@ -59,6 +60,7 @@ class Setting:
             items_on_sphere=False,
             optimiser="adam",
             batch_size=self.batch_size,
+            together=self.together,
             seed=self.seed,
             n_threads=n_threads,
         )

@@ -45,6 +45,16 @@ def shuffle(values, starts, key):
             values[k], values[other] = values[other], values[k]
 
 
+@njit(nogil=True, cache=True)
+def lay_out(values, starts, runs, out):
+    """Write the values of each run, from its start to the next, one run after the other."""
+    at = 0
+    for run in runs:
+        for k in range(starts[run], starts[run + 1]):
+            out[at] = values[k]
+            at += 1
+
+
 def epoch_key(seed: int, epoch: int) -> np.uint64:
     """Return the key of an epoch's draws.
 

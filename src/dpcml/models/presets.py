@@ -16,6 +16,7 @@ _PAPER = {
     "n_candidates": 10,
     "start": "random",
     "epochs": 100,
+    "together": 1,
     "patience": None,
     "learning_rate": 0.005,
     "n_vectors": 5,

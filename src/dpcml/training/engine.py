@@ -39,6 +39,7 @@ class Plan:
     items_on_sphere: bool
     optimiser: Literal["adam", "adagrad"]
     batch_size: int
+    together: int  # positives of a user side by side in the order, at most
     seed: int
     n_threads: int
 
@@ -62,7 +63,7 @@ class Engine:
         self.users = _table(user_vectors, plan, plan.users_on_sphere)
         self.items = _table(item_vectors[:, None, :], plan, plan.items_on_sphere)
         self._data = positives(train)
-        self._order = Order(self._data.users)
+        self._order = Order(self._data.users, plan.together)
         self._candidates = plan.sampler.candidates(train)
         self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
         self._objective = objective_of(plan, self.dim)
