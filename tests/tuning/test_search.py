@@ -84,6 +84,14 @@ def test_halving_trains_the_better_half_for_twice_the_epochs(blocks, tmp_path):
     assert totals[0] == (1, 7)
 
 
+def test_a_search_can_begin_with_the_models_own_settings(blocks):
+    found = tune(blocks, "itemknn", space=KNN, budget=3, defaults=True)
+    assert found.frame.sort("trial")["parameters"].to_list()[0] == "{}"
+    assert found.trials == 3
+    alone = tune(blocks, "itemknn", space=KNN, budget=1, defaults=True)
+    assert (alone.trials, alone.best_parameters) == (1, {})
+
+
 def test_halving_leaves_models_without_epochs_alone(blocks):
     assert tune(blocks, "itemknn", space=KNN, budget=3, halvings=2, epochs=5).trials == 3
 

@@ -29,6 +29,7 @@ def tune(
     space: Annotated[str, typer.Option(help="grid (the paper's), wide, or a TOML file.")] = "grid",
     budget: Annotated[int, typer.Option(min=1, help="Settings to try; the same for every model, to be fair.")] = 30,
     sampler: Annotated[str, typer.Option(help="random, grid, or bayes (optuna).")] = "random",
+    defaults: Annotated[bool, typer.Option("--defaults", help="Try the model's own settings first.")] = False,
     metric: Annotated[str, typer.Option(help="What counts on the validation part.")] = "P@3",
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Not searched.")] = None,
     halvings: Annotated[int, typer.Option(min=0, help="Times the better half is trained for twice the epochs.")] = 0,
@@ -56,7 +57,7 @@ def tune(
     with _hint(out), _bar(f"tuning {model}", metric) as watch:
         found = search(
             interactions, model, space=space, budget=min(budget, QUICK_BUDGET) if quick else budget, sampler=sampler,
-            metric=metric, fixed=parse_settings(settings or ()), halvings=halvings,
+            defaults=defaults, metric=metric, fixed=parse_settings(settings or ()), halvings=halvings,
             epochs=QUICK_EPOCHS if quick else None, seed=seed, split_seed=split_seed, engine=engine, workers=workers,
             file=out / "trials.csv", resume=resume, label=data, watch=watch,
         )  # fmt: skip

@@ -19,7 +19,7 @@ from dpcml.models import create
 from dpcml.models.checks import at_least
 from dpcml.tuning.engines import ENGINES, Engine, share_of
 from dpcml.tuning.samplers import SAMPLERS, Sampler
-from dpcml.tuning.space import Space, read_space
+from dpcml.tuning.space import Point, Space, read_space
 from dpcml.tuning.trial import Outcome, Task
 from dpcml.tuning.trials import Setting, Trials
 
@@ -59,6 +59,7 @@ def tune(
     space: str | Path | Space = "grid",
     budget: int = 30,
     sampler: str = "random",
+    defaults: bool = False,
     metric: str = "P@3",
     fixed: Mapping[str, Any] | None = None,
     halvings: int = 0,
@@ -86,6 +87,8 @@ def tune(
         How many settings are tried; fewer where the space has fewer.
     sampler
         ``random``, ``grid``, or ``bayes``.
+    defaults
+        Whether the first trial has the model's own settings, so that a small budget cannot end below them.
     metric
         What counts, under the released protocol.
     fixed
@@ -131,7 +134,7 @@ def tune(
     with ENGINES[engine](split.train, split.parts[1], share) as ready:
         trials.write()  # a place that cannot be written to is found before hours are spent
         run = _Run(ready, trials, common, watch)
-        ranked = run.propose(proposing, budget, rounds)
+        ranked = run.propose(proposing, budget, rounds, [{}] if defaults else [])
         for number, epochs_now in enumerate(rounds[1:], start=1):
             ranked = run.again(ranked[: math.ceil(len(ranked) / 2)], epochs_now, len(rounds) - number)
     task, value = ranked[0]
@@ -157,11 +160,11 @@ class _Run:
     failed: int = 0
     best: float | None = None
 
-    def propose(self, sampler: Sampler, budget: int, rounds: Sequence[int | None]) -> Ranked:
-        """Try what a sampler proposes."""
-        left = min(budget, sampler.limit or budget)
-        self.total = _planned(left, len(rounds))
-        tried: list[tuple[Task, Outcome]] = []
+    def propose(self, sampler: Sampler, budget: int, rounds: Sequence[int | None], given: Sequence[Point]) -> Ranked:
+        """Try given points, then what a sampler proposes."""
+        left = min(budget - len(given), sampler.limit or budget)
+        self.total = _planned(len(given) + left, len(rounds))
+        tried = self._try([{**self.common.parameters, **point} for point in given], rounds[0])
         while left and (points := sampler.propose(min(left, sampler.batch or left))):
             some = self._try([{**self.common.parameters, **point} for point in points], rounds[0])
             for point, (_, outcome) in zip(points, some, strict=True):
