@@ -37,6 +37,17 @@ parameters = { diversity = [0.1, "none"] }
 """
 
 
+TEXT_LIKE = """
+title = "T"
+about = "A"
+data = ["steam-200k"]
+[[row]]
+label = "none"
+like = "{label}"
+parameters = {{ diversity_weight = 0.0 }}
+"""
+
+
 def test_rows_are_made_per_set_and_per_point():
     spec = parse_spec("t", TEXT)
     assert [(row.data, row.label) for row in spec.rows] == [
@@ -62,6 +73,16 @@ def test_other_data_takes_the_general_settings():
     spec = parse_spec("t", TEXT, data=["c"], seeds=1)
     assert [row.data for row in spec.rows] == ["c"] * 3
     assert spec.rows[0].parameters == {"shrink": 3.0, "k": 5}
+
+
+def test_a_row_can_share_model_and_settings_with_one_of_the_overall_table():
+    text = TEXT_LIKE.format(label="DPCML2")
+    (row,) = parse_spec("t", text).rows
+    (shared,) = (one for one in read_spec("overall").rows if (one.label, one.data) == ("DPCML2", "steam-200k"))
+    assert row.model == shared.model
+    assert row.parameters == {**shared.parameters, "diversity_weight": 0.0}
+    with pytest.raises(ParameterError, match=r"study 't': no row 'DPCML3' in overall: did you mean"):
+        parse_spec("t", TEXT_LIKE.format(label="DPCML3"))
 
 
 @pytest.mark.parametrize("line", ["protocoll = 'text'", "[[row]]\nlabel = 'x'\nmodle = 'ease'"])

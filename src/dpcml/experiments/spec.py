@@ -6,6 +6,7 @@ import itertools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -106,7 +107,7 @@ def read_spec(name: str, *, quick: bool = False, data: Sequence[str] | None = No
     """
     if name not in specs():
         raise ParameterError(f"unknown study {name!r}: {did_you_mean(name, specs())}")
-    return parse_spec(name, _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"), quick, data, seeds)
+    return parse_spec(name, _text(name), quick, data, seeds)
 
 
 def parse_spec(
@@ -143,14 +144,17 @@ def _rows(
     given: Mapping[str, Any], data: str | None, grid: Mapping[str, Any], changes: Mapping[str, Any], study: str
 ) -> Iterator[Row]:
     """Return the rows of one entry on one data set: one, or one for each point of its grid."""
-    entry = dict(given)
+    base = _entry_of_overall(given["like"], study) if "like" in given else {}
+    entry = {**{key: base[key] for key in ("model", "quick") if key in base}, **given}
+    entry.pop("like", None)
     own, skip, hurry = entry.pop("on", {}), entry.pop("skip", ()), entry.pop("quick", {})
     points = {key: grid.get(key, values) for key, values in entry.pop("grid", {}).items()}
     _check(entry, Row, study)
     if data in skip:
         return
     entry.setdefault("data", data)
-    settings = {**entry.pop("parameters", {}), **own.get(entry["data"], {})}
+    usual = {**base.get("parameters", {}), **base.get("on", {}).get(entry["data"], {})}
+    settings = {**usual, **entry.pop("parameters", {}), **own.get(entry["data"], {})}
     hurried = {key: value for key, value in changes.items() if key in _known(entry["model"])}
     hurried |= hurry if changes else {}
     fixed = entry.pop("point", {})
@@ -159,6 +163,15 @@ def _rows(
         said = {key: entry[key].format(**point) for key in ("label", "paper") if entry.get(key)}
         parameters = {**settings, **hurried, **point}
         yield Row(**{**entry, **said, "parameters": parameters, "point": point})
+
+
+@cache
+def _entry_of_overall(label: str, study: str) -> Mapping[str, Any]:
+    """Return what the table of overall performance says of a row, whose model and settings other studies share."""
+    entries: dict[str, Mapping[str, Any]] = {row["label"]: row for row in plain(tomllib.loads(_text("overall")))["row"]}
+    if label not in entries:
+        raise ParameterError(f"study {study!r}: no row {label!r} in overall: {did_you_mean(label, list(entries))}")
+    return entries[label]
 
 
 def _known(model: str) -> Mapping[str, Any]:
@@ -172,6 +185,11 @@ def _check(found: Mapping[str, Any], kind: type, study: str, forbidden: tuple[st
     for key in found:
         if key not in known:
             raise ParameterError(f"study {study!r}: unknown key {key!r}: {did_you_mean(key, known)}")
+
+
+def _text(name: str) -> str:
+    text: str = _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return text
 
 
 def _folder() -> Any:
