@@ -208,7 +208,7 @@ def _unfitted(card: Mapping[str, Any]) -> Recommender:
     name, parameters = card["model"], card["parameters"]
     if name not in MODELS:
         hint = did_you_mean(str(name), MODELS)
-        raise DataError(f"unknown model {name!r}: {hint} Import the module that registers it, or update dpcml")
+        raise DataError(f"unknown model {name!r}: {hint}; import the module that registers it, or update dpcml")
     return MODELS[name]().set_params(**{key: _tuples(value) for key, value in parameters.items()})
 
 
