@@ -12,7 +12,7 @@ import numpy as np
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.benchmarks.timing import machine_load, milliseconds, seconds_of
 from dpcml.retrieval.ann import AnnIndex, IndexSettings, available
-from dpcml.retrieval.exact import VECTORS_AT_ONCE, Seen, best_by_distance
+from dpcml.retrieval.exact import CROSS_BYTES, VECTORS_AT_ONCE, Seen, best_by_distance
 from dpcml.threads import thread_count
 
 PER_CLUSTER = 500  # items
@@ -165,7 +165,7 @@ def _products(people: FloatArray, items: FloatArray) -> None:
     flat = people.reshape(-1, people.shape[2])
     for first in range(0, len(flat), VECTORS_AT_ONCE):
         some = flat[first : first + VECTORS_AT_ONCE]
-        tile = max(1, 2**21 // (4 * len(some)))
+        tile = max(1, CROSS_BYTES // (4 * len(some)))
         for low in range(0, len(items), tile):
             some @ items[low : low + tile].T
 

@@ -66,6 +66,7 @@ def bench_serving(
                     found[name].append({**run, "cpu_milliseconds_per_request": used})
     train = model._fitted()
     return {
+        "benchmark": "serving",
         "version": version(),
         "model": type(model).__name__,
         "users": train.n_users,

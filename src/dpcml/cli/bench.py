@@ -10,7 +10,7 @@ from dpcml.cli.bench_lists import fold_in, mix, recommend
 from dpcml.cli.bench_options import BenchData, Out, Repeats, finish, say_if_busy, whole_numbers
 from dpcml.cli.bench_serve import serve
 from dpcml.cli.console import AsJson, note
-from dpcml.cli.options import Data, Threads
+from dpcml.cli.options import Threads
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
 app.command("fold-in")(fold_in)
@@ -157,7 +157,9 @@ def quality(
 
 @app.command()
 def methods(
-    data: Data = "planted",
+    data: Annotated[
+        str, typer.Option(help="A data set's name, a file, or 'planted', a world of Steam-200k's shape.")
+    ] = "planted",
     model: Annotated[list[str] | None, typer.Option(help="Only this model or preset; may be repeated.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per fit; the first warms up.")] = 3,
     repeats: Repeats = 3,

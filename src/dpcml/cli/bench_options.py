@@ -12,7 +12,7 @@ from dpcml.cli.console import note, print_json
 BenchData = Annotated[
     str | None,
     typer.Option(
-        help="A data set's name, a file, or 'planted'; by default steam-200k where it is found, else planted."
+        help="A data set's name, a file, or 'planted' (of Steam-200k's shape); by default steam-200k where found."
     ),
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="Repetitions; the best counts.")]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
 from dpcml.errors import DataError, ParameterError, did_you_mean
 
@@ -33,9 +34,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         for name in ("min_user", "core"):
-            value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ParameterError(f"{name}={value!r}: must be a whole number of at least 1")
+            at_least(name, getattr(self, name), 1)
         least: Any = self.min_rating
         if least is not None and (not isinstance(least, (int, float, np.number)) or not np.isfinite(least)):
             raise ParameterError(f"min_rating={least!r}: must be a finite number")

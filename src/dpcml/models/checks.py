@@ -8,21 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpcml.checks import at_least as at_least
 from dpcml.errors import ParameterError, did_you_mean
-
-
-def at_least(name: str, value: Any, least: int) -> None:
-    """Reject what is not a whole number of at least ``least``.
-
-    Examples
-    --------
-    >>> at_least("dim", 0, 1)
-    Traceback (most recent call last):
-    ...
-    dpcml.errors.ParameterError: dim=0: must be a whole number of at least 1
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ParameterError(f"{name}={value!r}: must be a whole number of at least {least}")
 
 
 def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
