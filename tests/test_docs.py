@@ -1,5 +1,6 @@
 """What the documentation shows must run."""
 
+import json
 import re
 import subprocess
 import sys
@@ -41,6 +42,32 @@ def test_python_of_a_guide_runs_from_top_to_bottom(likes, capsys):
     code = "\n".join(python_blocks("docs/recommend.md"))
     exec(compile(code, "docs/recommend.md", "exec"), {})
     assert "because of your interest in" in capsys.readouterr().out
+
+
+def figures(page: str, below: str) -> list[list[str]]:
+    """Return the cells of the first table below a text, without its head."""
+    text = (ROOT / page).read_text(encoding="utf-8").partition(below)[2]
+    lines = re.search(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def measured(name: str) -> dict:
+    return json.loads((ROOT / "results" / "bench" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_figures_of_the_dial_are_the_measured_ones():
+    names = ("P@3", "NDCG@10", "minority_R@10", "attribute_ILD@10", "coverage@10")
+    rows = [[f"{row['mix']:g}", *(f"{row[name]:.3f}" for name in names)] for row in measured("mix")["dial"]]
+    assert figures("docs/recommend.md", "results/bench/mix.json") == rows
+
+
+def test_figures_of_fold_in_are_the_measured_ones():
+    found = measured("fold-in")
+    kinds = {"in training": "trained", "folded in": "folded", "most popular items": "popularity"}
+    rows = [[words, *(f"{value:.3f}" for value in found[kind].values())] for words, kind in kinds.items()]
+    assert figures("docs/recommend.md", "results/bench/fold-in.json") == rows
+    said = f"It takes {found['milliseconds']['median']:.1f} ms for {found['milliseconds']['items']} items"
+    assert said in (ROOT / "docs/recommend.md").read_text(encoding="utf-8")
 
 
 def test_the_site_builds(tmp_path):

@@ -325,15 +325,22 @@ def test_arrays_that_do_not_fit(folder, name, change, message):
         load(folder)
 
 
-def test_texts_that_do_not_fit(folder):
-    texts = json.loads((folder / TEXTS).read_text())
-    for wrong in ({**texts, "user_ids": texts["user_ids"][1:]}, {**texts, "user_ids": 5}, [], {}):
-        (folder / TEXTS).write_text(json.dumps(wrong))
-        files = read_card(folder)["files"]
-        files[TEXTS]["bytes"] = (folder / TEXTS).stat().st_size
-        edit(folder, files=files)
-        with pytest.raises(DataError):
-            load(folder, check=False)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda texts: {**texts, "user_ids": texts["user_ids"][1:]}, "user_ids has not one text for each of"),
+        (lambda texts: {**texts, "user_ids": 5}, "user_ids has not one text for each of"),
+        (lambda texts: [], "'user_ids' is missing"),
+        (lambda texts: {}, "'user_ids' is missing"),
+    ],
+)
+def test_texts_that_do_not_fit(folder, change, message):
+    (folder / TEXTS).write_text(json.dumps(change(json.loads((folder / TEXTS).read_text()))))
+    files = read_card(folder)["files"]
+    files[TEXTS]["bytes"] = (folder / TEXTS).stat().st_size
+    edit(folder, files=files)
+    with pytest.raises(DataError, match=message):
+        load(folder, check=False)
 
 
 def test_no_pickle_and_nothing_else(folder):

@@ -230,5 +230,7 @@ _RULE = "minus the smallest squared distance of the item's vector to one of the 
 
 def _with_vectors(model: Recommender) -> MultiInterest:
     if not isinstance(model, MultiInterest):
-        raise ParameterError(f"{type(model).__name__} has no vectors to search by distance: use --to npy, or dpcml")
+        raise ParameterError(
+            f"{type(model).__name__} has no vectors to search by distance: export to npy, or train dpcml"
+        )
     return model

@@ -52,7 +52,16 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file as a whole or not at all."""
+    """Write a text file as a whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "a.txt", "whole")
+    ...     (Path(folder) / "a.txt").read_text()
+    'whole'
+    """
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -102,6 +102,17 @@ def load(folder: str | Path, *, check: bool = True, mapped: bool = True) -> Reco
         Compare the files with their checksums, which reads them once.
     mapped
         Map the arrays. Otherwise they are read, as a server needs it whose files may be overwritten in place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dpcml import EASE
+    >>> model = EASE(l2=2.0).fit(np.eye(4))
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     loaded = load(save(model, Path(place) / "ease"), mapped=False)
+    >>> loaded.l2, bool((loaded.score([0]) == model.score([0])).all())
+    (2.0, True)
     """
     place = present(folder)
     card = read_card(folder)
@@ -128,6 +139,16 @@ def read_card(folder: str | Path) -> dict[str, Any]:
 
     The keys are ``model`` (its registered name), ``class``, ``parameters``, ``version``, ``created``, ``data_hash``
     and ``split_hash`` of the training data, ``history``, ``record`` (what the caller of `save` added), and ``files``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dpcml import EASE
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     card = read_card(save(EASE(l2=2.0).fit(np.eye(4)), Path(place) / "ease", record={"why": "a try"}))
+    >>> card["model"], card["parameters"], card["record"]
+    ('ease', {'l2': 2.0}, {'why': 'a try'})
     """
     place = present(folder)
     if not place.exists():
@@ -208,7 +229,7 @@ def _unfitted(card: Mapping[str, Any]) -> Recommender:
     name, parameters = card["model"], card["parameters"]
     if name not in MODELS:
         hint = did_you_mean(str(name), MODELS)
-        raise DataError(f"unknown model {name!r}: {hint} Import the module that registers it, or update dpcml")
+        raise DataError(f"unknown model {name!r}: {hint}; import the module that registers it, or update dpcml")
     return MODELS[name]().set_params(**{key: _tuples(value) for key, value in parameters.items()})
 
 

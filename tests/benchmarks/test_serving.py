@@ -9,7 +9,7 @@ from dpcml.errors import ParameterError
 
 def test_a_server_is_measured_and_answers_all(blocks, tmp_path):
     folder = save(ItemKNN().fit(blocks), tmp_path / "knn")
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="at_once=1000: must be above 0 and at most 256"):
         put_load("http://127.0.0.1:1/", [{}], at_once=1000, requests=1, seconds=1)
     found = bench_serving(folder, at_once=(1, 4), requests=30, seconds=20)
     one, four = found["asked"]["recommend"]

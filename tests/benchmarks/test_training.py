@@ -42,14 +42,6 @@ def test_without_torch_its_figures_are_none_and_a_note_says_how_to_install(small
     assert found["seconds_per_epoch"] > 0
 
 
-def test_threads_of_torch_are_as_before(small):
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    with module.torch_threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-    assert torch.get_num_threads() == before
-
-
 def test_memory_is_that_of_a_process_which_trained(small):
     of_the_parent = np.ones(900 * 10**6, dtype=np.uint8)  # must not show in the child's peak
     found = bench_memory(small, Setting(n_vectors=2, dim=8), threads=1)

@@ -106,20 +106,8 @@ def test_describe_where_only_ascii_can_be_shown(run: Run) -> None:
 
 def test_describe_takes_names_of_columns(run: Run, tmp_path: Path) -> None:
     (tmp_path / "odd.txt").write_text("x;y;z\na;1;5\nb;1;2\n")
-    done = run(
-        "data",
-        "describe",
-        "odd.txt",
-        "--format",
-        "csv",
-        "--separator",
-        ";",
-        "--user",
-        "x",
-        "--item",
-        "y",
-        "--json",
-    )
+    columns = ["--format", "csv", "--separator", ";", "--user", "x", "--item", "y"]
+    done = run("data", "describe", "odd.txt", *columns, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["users"] == 2
 

@@ -10,19 +10,15 @@ from typer.testing import CliRunner
 
 from dpcml import Report, evaluate, load, save
 from dpcml.cli import app
-from dpcml.data.planted import planted
 from dpcml.data.readers import read
 from dpcml.storage import CARD, read_card
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Go to a folder with a small planted world in a file, and a model trained on it."""
-    planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def trained(folder: Path) -> None:
+    """Train a model on the file."""
     command = ["train", "--data", "likes.csv", "--model", "ease", "--out", "m", "--split-seed", "7", "--core", "2"]
     assert CliRunner().invoke(app, command).exit_code == 0
-    return tmp_path
 
 
 def run(*arguments: str, code: int = 0) -> str:

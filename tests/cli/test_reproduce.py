@@ -33,6 +33,14 @@ def test_some_rows_of_a_study_on_a_file(world, tmp_path):
     assert "seed 1" not in invoke(*words).stderr, "finished runs are skipped"
 
 
+@pytest.mark.parametrize("study", ["overall", "all"])
+def test_an_unknown_row_is_bad_input(study, tmp_path):
+    result = invoke(study, "--label", "itemkn", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "no row 'itemkn' in what is to be run: did you mean 'itemKNN'?" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_all_does_the_studies_of_a_set(world, tmp_path, monkeypatch):
     result = invoke("all", "--data", "gowalla", "--quick", "--out", tmp_path)
     assert result.exit_code == 2, "no study of the paper is about it"

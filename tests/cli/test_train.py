@@ -22,14 +22,6 @@ from dpcml.storage import CARD, MODEL, read_card
 QUICK = ["--set", "dim=8", "--set", "epochs=4", "--set", "n_candidates=3", "--set", "n_vectors=2"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Go to a folder with a small planted world in a file."""
-    planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def run(*arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, ["train", *arguments])
     assert done.exit_code == code, done.output
@@ -102,25 +94,9 @@ def test_config_file_and_command_line(folder):
 
 def test_reading_options_reach_the_reader(folder):
     (folder / "odd.txt").write_text("x;y;z\n" + "".join(f"{u};{i};{u * i % 5}\n" for u in range(30) for i in range(12)))
-    columns = [
-        "--format",
-        "csv",
-        "--separator",
-        ";",
-        "--user",
-        "x",
-        "--item",
-        "y",
-        "--rating",
-        "z",
-        "--min-rating",
-        "2",
-    ]
-    found = json.loads(
-        run(
-            "--data", "odd.txt", *columns, "--min-rating", "2", "--model", "popularity", "--out", "m", "--json", "--all"
-        )
-    )
+    columns = ["--format", "csv", "--separator", ";", "--user", "x", "--item", "y", "--rating", "z"]
+    asked = ["--data", "odd.txt", *columns, "--min-rating", "2", "--model", "popularity", "--out", "m"]
+    found = json.loads(run(*asked, "--json", "--all"))
     assert found["positives"] == sum(u * i % 5 >= 2 for u in range(30) for i in range(12))
 
 

@@ -21,14 +21,6 @@ from dpcml.data.planted import planted
 SMALL = ["--set", "dim=8", "--set", "n_vectors=2", "--set", "n_candidates=3", "--workers", "1"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Go to a folder with a small planted world in a file."""
-    planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def run(*arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, list(arguments))
     assert done.exit_code == code, done.output

@@ -38,5 +38,10 @@ def test_ids_are_of_one_kind():
     numbers, texts = Interactions.from_csr(np.eye(2)), Interactions.from_csr(np.eye(2), user_ids=["0", "7"])
     assert merge(numbers, texts).user_ids.tolist() == [0, 1, 7]
     assert merge(texts, numbers).user_ids.tolist() == ["0", "7", "1"]
-    with pytest.raises(DataError, match="user 'ann' is a text, but the known user ids are numbers"):
-        merge(numbers, Interactions.from_csr(np.eye(2), user_ids=["0", "ann"]))
+
+
+@pytest.mark.parametrize("text", ["ann", "\u00b2", "007", "9" * 20])
+def test_texts_among_numbers_are_refused(text):
+    later = Interactions.from_csr(np.eye(2), user_ids=["0", text])
+    with pytest.raises(DataError, match=f"user '{text}' is a text, but the known user ids are numbers"):
+        merge(Interactions.from_csr(np.eye(2)), later)

@@ -159,7 +159,7 @@ def test_leave_last_breaks_ties_at_random():
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "1"])
 def test_leave_last_needs_a_number(n):
-    with pytest.raises(ParameterError, match="whole number of positives"):
+    with pytest.raises(ParameterError, match="must be a whole number of at least 1"):
         leave_last(timed([0] * 5, [1, 2, 3, 4, 5]), n)
 
 

@@ -4,8 +4,12 @@ import pytest
 from dpcml.data.planted import planted
 from dpcml.experiments.ledger import Ledger
 from dpcml.experiments.paper import METRICS
-from dpcml.experiments.runner import run
+from dpcml.experiments.runner import do, jobs
 from dpcml.experiments.spec import Row, Spec
+
+
+def run(spec, path, say=lambda text: None):
+    return do(jobs(spec), path, say).done
 
 
 @pytest.fixture

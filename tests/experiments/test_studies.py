@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 from dpcml.data.planted import planted
-from dpcml.experiments.kinds import KINDS
+from dpcml.experiments.document import markdown
+from dpcml.experiments.kinds import KINDS, Results
 from dpcml.experiments.paper import METRICS
-from dpcml.experiments.report import study_markdown, write_study
+from dpcml.experiments.report import study_blocks, write_study
 from dpcml.experiments.runner import Library, do
 from dpcml.experiments.spec import Row, Spec, parse_spec
 from dpcml.experiments.studies import reproduce_one, study_titles
@@ -128,7 +129,7 @@ def test_tables_have_means_and_the_papers_figures():
     figures = [{"data": "steam-200k", "label": "ours", "model": "popularity", "parameters": "{}", "seed": seed,
                 "version": "1", "protocol": "released", "split": f"hash-{seed}", "seconds": 2.0,
                 **dict.fromkeys(METRICS, value)} for seed, value in ((0, 0.30), (1, 0.32))]  # fmt: skip
-    text = study_markdown(spec, pl.DataFrame(figures))
+    text = markdown(study_blocks(Results(spec, pl.DataFrame(figures))))
     assert "| ours | 2 | 31.00 ± 1.41 |" in text
     assert "| *the paper's DPCML2* |  | 29.88 |" in text
     assert "| *difference* |  | +1.12 |" in text
@@ -141,7 +142,7 @@ def test_figures_of_other_settings_are_not_shown():
     spec = Spec("made", "Made up", "About.", rows=(Row("d", "ours", "itemknn", parameters={"k": 3}),))
     old = {"data": "d", "label": "ours", "model": "itemknn", "parameters": '{"k": 2}', "seed": 0, "version": "1",
            "split": "h", "seconds": 1.0, **dict.fromkeys(METRICS, 0.5)}  # fmt: skip
-    assert "50.00" not in study_markdown(spec, pl.DataFrame([old]))
+    assert "50.00" not in markdown(study_blocks(Results(spec, pl.DataFrame([old]))))
 
 
 def test_a_named_study_on_a_file(world, tmp_path):

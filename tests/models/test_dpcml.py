@@ -78,8 +78,8 @@ def test_unknown_metric_is_named_with_the_nearest(parts):
 def test_unknown_preset_is_named_with_the_nearest():
     with pytest.raises(ParameterError, match=r"unknown preset 'dpcml3': did you mean 'dpcml"):
         DPCML.preset("dpcml3")
-    with pytest.raises(TypeError, match="no_such"):
-        DPCML.preset("dpcml2", no_such=1)
+    with pytest.raises(ParameterError, match=r"DPCML has no parameter 'marginn': did you mean 'margin'"):
+        DPCML.preset("dpcml2", marginn=1)
 
 
 def test_data_that_cannot_be_learned_from(blocks):

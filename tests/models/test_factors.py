@@ -78,3 +78,13 @@ def test_bad_parameters(kind, name, value):
 def test_an_unknown_metric_is_refused_before_training(kind):
     with pytest.raises(ParameterError, match="metric"):
         kind(metric="P")
+
+
+def test_validation_has_the_threads_that_were_asked_for(parts, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "dpcml.evaluation.ranks.over_rows", lambda work, n, threads: (asked.append(threads), work(0, n))
+    )
+    IALS(dim=4, epochs=1, n_threads=1).fit(parts.train, parts.valid)
+    assert asked
+    assert set(asked) == {1}

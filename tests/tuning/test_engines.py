@@ -64,7 +64,7 @@ def test_cores_are_shared_out(monkeypatch):
     assert share_of("ease") == Share(1, 8), "others one at a time"
     assert share_of("dpcml2", workers=3) == Share(3, 2)
     assert share_of("dpcml2", workers=20) == Share(20, 1)
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="workers=0: must be a whole number of at least 1"):
         share_of("dpcml2", workers=0)
 
 

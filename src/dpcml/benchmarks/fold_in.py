@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpcml.arrays import FloatArray, IntArray
+from dpcml.benchmarks.timing import milliseconds
+from dpcml.benchmarks.vector_models import vector_model
 from dpcml.data.interactions import Interactions
 from dpcml.errors import ParameterError
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.ranks import Scorer
-from dpcml.models import Recommender, create
+from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
+from dpcml.models.popularity import Popularity
 
 METRICS = ("P@3", "NDCG@10", "MAP", "MRR")
 ITEMS_TIMED = 50
@@ -103,11 +106,9 @@ def _run(data: Interactions, name: str, held_out: float, seed: int, settings: di
     there = np.ones(data.n_users, dtype=bool)
     there[absent] = False
     parts = train.select(there[train.rows]), valid.select(there[valid.rows])
-    with_them = create(name, random_state=seed, **settings).fit(train, valid)
-    without = create(name, random_state=seed, **settings).fit(*parts)
-    if not isinstance(without, MultiInterest):
-        raise ParameterError(f"{name} has no vectors to fold in: use dpcml, cml or gfja")
-    popular = create("popularity").fit(parts[0])
+    with_them = vector_model(name, random_state=seed, **settings).fit(train, valid)
+    without = vector_model(name, random_state=seed, **settings).fit(*parts)
+    popular = Popularity().fit(parts[0])
     scorers: dict[str, Scorer] = {"trained": with_them, "folded": FromHistories(without, train), "popularity": popular}
     found: dict[str, Any] = {"model": without}
     for kind, scorer in scorers.items():
@@ -123,13 +124,5 @@ def _milliseconds(model: MultiInterest, calls: int) -> dict[str, float]:
     size = min(ITEMS_TIMED, len(ids) - 1)
     histories = [rng.choice(ids, size=size, replace=False) for _ in range(calls)]
     model.fold_in(histories[0])  # compiles the kernel, or loads it
-    seconds = []
-    for history in histories:
-        started = time.perf_counter()
-        model.fold_in(history)
-        seconds.append(time.perf_counter() - started)
-    return {
-        "items": size,
-        "median": 1e3 * float(np.median(seconds)),
-        "p99": 1e3 * float(np.percentile(seconds, 99)),
-    }
+    median, p99 = milliseconds(partial(model.fold_in, history) for history in histories)
+    return {"items": size, "median": median, "p99": p99}

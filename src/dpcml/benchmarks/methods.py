@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from dpcml.benchmarks.timing import machine_load, seconds_of
 from dpcml.benchmarks.training import spread
 from dpcml.data.interactions import Interactions
 from dpcml.errors import DataError, MissingExtraError
@@ -63,7 +62,7 @@ def bench_methods(
     >>> found["methods"][0]["per"], found["skipped"]
     ('fit', {})
     """
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    load = machine_load()
     train = data.split((0.6, 0.2, 0.2), seed)[0]
     wanted = list(dict.fromkeys(method_names() if methods is None else methods))
     models = {name: _shortened(create(name), epochs, seed) for name in wanted}
@@ -100,9 +99,7 @@ def _shortened(model: Recommender, epochs: int, seed: int) -> Recommender:
 
 def _seconds(model: Recommender, train: Interactions) -> float:
     """Fit a model; return its seconds per epoch after the first, or those of the whole fit."""
-    started = time.perf_counter()
-    model.fit(train)
-    whole = time.perf_counter() - started
+    whole = seconds_of(lambda: model.fit(train))
     history = getattr(model, "history_", None)
     if history is None:
         return whole

@@ -10,12 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.arrays import IntArray
+from dpcml.benchmarks.vector_models import vector_model
 from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
 from dpcml.evaluation import diversity, groups, metrics
 from dpcml.evaluation.ranks import Ranks
-from dpcml.models import create
-from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.people import People
 
 DIAL = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
@@ -63,7 +61,10 @@ def bench_mix(
     [0.0, 1.0]
     """
     runs = [_run(data, model, dial, n, seed, settings) for seed in range(seeds)]
-    rows = [{name: float(np.mean([run[k][name] for run in runs])) for name in runs[0][k]} for k in range(len(dial))]
+    rows = [
+        {name: float(np.mean([run[k][name] for run in runs])) for name in runs[0][k]} | {"mix": mix}
+        for k, mix in enumerate(dial)
+    ]
     return {
         "benchmark": "mix",
         "users": data.n_users,
@@ -80,9 +81,7 @@ def _run(
     data: Interactions, name: str, dial: Sequence[float], n: int, seed: int, settings: dict[str, Any]
 ) -> list[dict[str, float]]:
     train, valid, test = data.split((0.6, 0.2, 0.2), seed)
-    model = create(name, random_state=seed, **settings).fit(train, valid)
-    if not isinstance(model, MultiInterest):
-        raise ParameterError(f"{name} has no interests to mix: use dpcml, cml or gfja")
+    model = vector_model(name, random_state=seed, **settings).fit(train, valid)
     users = np.flatnonzero(test.per_user)
     seen = sparse.csr_array(train.csr[users] + valid.csr[users])
     people, everything = People(seen, users), np.ones(data.n_items, dtype=bool)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpcml.arrays import FloatArray, IntArray
+from dpcml.benchmarks.timing import machine_load, milliseconds, seconds_of
 from dpcml.retrieval.ann import AnnIndex, IndexSettings, available
-from dpcml.retrieval.exact import VECTORS_AT_ONCE, Seen, best_by_distance
+from dpcml.retrieval.exact import CROSS_BYTES, VECTORS_AT_ONCE, Seen, best_by_distance
 from dpcml.threads import thread_count
 
 PER_CLUSTER = 500  # items
@@ -58,8 +59,17 @@ def bench_recommend(
     >>> found["catalogues"][0]["index"]["searches"][-1]["recall"] > 0.9
     True
     """
-    how = settings or IndexSettings()
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    how, load = settings or IndexSettings(), machine_load()
+    found = []
+    for size in sizes:
+        rng = np.random.default_rng(seed)
+        items = clustered(size, dim, rng)
+        people, seen = _people(items, max(users, batch), n_vectors, n_seen, rng)
+        world = _Catalogue(items, np.einsum("id,id->i", items, items), people, seen, n)
+        figures: dict[str, Any] = {"items": size, "exact": _exact_figures(world, users, batch)}
+        if available():
+            figures["index"] = _index_figures(world, users, how, widths)
+        found.append(figures)
     return {
         "benchmark": "recommend",
         "n": n,
@@ -69,56 +79,54 @@ def bench_recommend(
         "threads": thread_count(),
         "settings": vars(how),
         "load_before": load,
-        "catalogues": [_catalogue(size, n, n_vectors, dim, n_seen, users, batch, how, widths, seed) for size in sizes],
+        "catalogues": found,
     }
 
 
-def _catalogue(
-    size: int,
-    n: int,
-    n_vectors: int,
-    dim: int,
-    n_seen: int,
-    users: int,
-    batch: int,
-    how: IndexSettings,
-    widths: Sequence[int],
-    seed: int,
-) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    items = clustered(size, dim, rng)
-    people, seen = _people(items, max(users, batch), n_vectors, n_seen, rng)
-    squares = np.einsum("id,id->i", items, items)
+@dataclass(frozen=True)
+class _Catalogue:
+    """Items, and people with what they have seen of them."""
 
-    def exact(first: int, last: int) -> tuple[IntArray, FloatArray]:
-        mine = seen[0][first : last + 1], seen[1]
-        return best_by_distance(people[first:last], items, n, mine, item_squares=squares)
+    items: FloatArray  # (items, d)
+    squares: FloatArray  # (items,)
+    people: FloatArray  # (people, C, d)
+    seen: Seen
+    n: int  # length of the lists
 
-    exact(0, 1)  # compiles the kernel, or loads it
-    together = _seconds(lambda: exact(0, batch))
-    products = _seconds(lambda: _products(people[:batch], items))
-    found: dict[str, Any] = {
-        "items": size,
-        "exact": {
-            **_latency(lambda u: exact(u, u + 1), min(users, 50)),
-            "users_per_second": batch / together,
-            "share_of_matrix_product": products / together,
-        },
+    def seen_by(self, first: int, last: int) -> Seen:
+        """Return what some people have seen."""
+        return self.seen[0][first : last + 1], self.seen[1]
+
+    def exact(self, first: int, last: int) -> tuple[IntArray, FloatArray]:
+        """Return the lists of some people, by exact search."""
+        some = self.people[first:last]
+        return best_by_distance(some, self.items, self.n, self.seen_by(first, last), item_squares=self.squares)
+
+
+def _exact_figures(world: _Catalogue, users: int, batch: int) -> dict[str, float]:
+    world.exact(0, 1)  # compiles the kernel, or loads it
+    together = seconds_of(lambda: world.exact(0, batch))
+    products = seconds_of(lambda: _products(world.people[:batch], world.items))
+    return {
+        **_latency(lambda u: world.exact(u, u + 1), min(users, 50)),
+        "users_per_second": batch / together,
+        "share_of_matrix_product": products / together,
     }
-    if available():
-        index = AnnIndex(items, how)
-        build = _seconds(index.build)
 
-        def near(u: int) -> tuple[IntArray, FloatArray]:
-            return index.best(people[u : u + 1], n, (seen[0][u : u + 2], seen[1]))
 
-        truth, searches = exact(0, users)[0], []
-        for width in widths:
-            index.search_width(width)
-            same = [len(np.intersect1d(near(u)[0][0], truth[u])) for u in range(users)]
-            searches.append({"width": width, "recall": float(np.mean(same)) / n, **_latency(near, users)})
-        found["index"] = {"build_seconds": build, "bytes": index.n_bytes, "searches": searches}
-    return found
+def _index_figures(world: _Catalogue, users: int, how: IndexSettings, widths: Sequence[int]) -> dict[str, Any]:
+    index = AnnIndex(world.items, how)
+    build = seconds_of(index.build)
+
+    def near(u: int) -> tuple[IntArray, FloatArray]:
+        return index.best(world.people[u : u + 1], world.n, world.seen_by(u, u + 1))
+
+    truth, searches = world.exact(0, users)[0], []
+    for width in widths:
+        index.search_width(width)
+        same = [len(np.intersect1d(near(u)[0][0], truth[u])) for u in range(users)]
+        searches.append({"width": width, "recall": float(np.mean(same)) / world.n, **_latency(near, users)})
+    return {"build_seconds": build, "bytes": index.n_bytes, "searches": searches}
 
 
 def clustered(size: int, dim: int, rng: np.random.Generator) -> FloatArray:
@@ -157,17 +165,11 @@ def _products(people: FloatArray, items: FloatArray) -> None:
     flat = people.reshape(-1, people.shape[2])
     for first in range(0, len(flat), VECTORS_AT_ONCE):
         some = flat[first : first + VECTORS_AT_ONCE]
-        tile = max(1, 2**21 // (4 * len(some)))
+        tile = max(1, CROSS_BYTES // (4 * len(some)))
         for low in range(0, len(items), tile):
             some @ items[low : low + tile].T
 
 
-def _seconds(job: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    job()
-    return time.perf_counter() - started
-
-
 def _latency(job: Callable[[int], object], calls: int) -> dict[str, float]:
-    seconds = [_seconds(lambda u=u: job(u)) for u in range(calls)]  # type: ignore[misc]
-    return {"p50_ms": 1e3 * float(np.median(seconds)), "p99_ms": 1e3 * float(np.percentile(seconds, 99))}
+    median, p99 = milliseconds(partial(job, u) for u in range(calls))
+    return {"p50_ms": median, "p99_ms": p99}

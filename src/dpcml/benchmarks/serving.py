@@ -18,6 +18,7 @@ import numpy as np
 
 from dpcml.benchmarks.load import put_load
 from dpcml.benchmarks.process import ChildError
+from dpcml.benchmarks.timing import machine_load
 from dpcml.data.interactions import Interactions
 from dpcml.data.planted import planted
 from dpcml.models.dpcml import DPCML
@@ -49,7 +50,7 @@ def bench_serving(
     workers
         Processes of the server.
     """
-    busy = os.getloadavg()[0]
+    busy = machine_load()
     with tempfile.TemporaryDirectory(prefix="dpcml-bench-") as place:
         folder = directory or _some_model(Path(place) / "model")
         model = load(folder)
@@ -65,6 +66,7 @@ def bench_serving(
                     found[name].append({**run, "cpu_milliseconds_per_request": used})
     train = model._fitted()
     return {
+        "benchmark": "serving",
         "version": version(),
         "model": type(model).__name__,
         "users": train.n_users,

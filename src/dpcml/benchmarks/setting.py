@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcml.arrays import FloatArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError
+from dpcml.models.trained import check_negatives
 from dpcml.training.engine import Engine, Plan
 from dpcml.training.samplers import SAMPLERS
 from dpcml.training.start import STARTS
@@ -41,7 +41,7 @@ class Setting:
 
     def start(self, train: Interactions) -> tuple[FloatArray, FloatArray]:
         """Return where vectors start: users (users, C, d) on the sphere, items (items, d) in the ball."""
-        check(train)
+        check_negatives(train)
         users, items = STARTS["random"](train, self.n_vectors, self.dim, np.random.default_rng(self.seed))
         users /= np.linalg.norm(users, axis=2, keepdims=True)
         items /= np.maximum(np.linalg.norm(items, axis=1, keepdims=True), 1)
@@ -67,21 +67,3 @@ class Setting:
         engine = Engine(train, *self.start(train), plan)
         engine.compile()
         return engine
-
-
-def check(train: Interactions) -> None:
-    """Reject data on which no negative can be drawn for somebody.
-
-    Examples
-    --------
-    >>> check(Interactions.from_csr(np.ones((1, 2))))
-    Traceback (most recent call last):
-    ...
-    dpcml.errors.DataError: user 0 likes all 2 items: no negative can be drawn; drop the user
-    """
-    if not train.n_positives:
-        raise DataError(f"{train!r}: training needs at least one positive")
-    full = np.flatnonzero(train.per_user == train.n_items)
-    if len(full):
-        user = train.user_ids[full[0]]
-        raise DataError(f"user {user} likes all {train.n_items} items: no negative can be drawn; drop the user")

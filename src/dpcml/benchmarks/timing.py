@@ -1,9 +1,49 @@
-"""How benchmarks measure: interleaved repetitions, best of each."""
+"""How benchmarks measure: interleaved repetitions and the best of each, latencies, and how busy the machine was."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+
+def machine_load() -> float | None:
+    """Return how many programs wanted to run in the last minute, None where the system does not say.
+
+    Examples
+    --------
+    >>> (machine_load() or 0) >= 0
+    True
+    """
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def seconds_of(job: Callable[[], object]) -> float:
+    """Return how long a job takes.
+
+    Examples
+    --------
+    >>> seconds_of(lambda: sum(range(10))) > 0
+    True
+    """
+    started = time.perf_counter()
+    job()
+    return time.perf_counter() - started
+
+
+def milliseconds(jobs: Iterable[Callable[[], object]]) -> tuple[float, float]:
+    """Return the median and the 99th percentile of how long jobs take, one after the other.
+
+    Examples
+    --------
+    >>> median, p99 = milliseconds([lambda: sum(range(10))] * 3)
+    >>> 0 < median <= p99
+    True
+    """
+    seconds = [seconds_of(job) for job in jobs]
+    return 1e3 * float(np.median(seconds)), 1e3 * float(np.percentile(seconds, 99))
 
 
 def all_seconds(jobs: Mapping[str, Callable[[], object]], repeats: int = 3) -> dict[str, list[float]]:
@@ -17,9 +57,7 @@ def all_seconds(jobs: Mapping[str, Callable[[], object]], repeats: int = 3) -> d
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(repeats):
         for name, job in jobs.items():
-            started = time.perf_counter()
-            job()
-            seconds[name].append(time.perf_counter() - started)
+            seconds[name].append(seconds_of(job))
     return seconds
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import os
 import statistics
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from dpcml.benchmarks.first_batch import first_batch_seconds
 from dpcml.benchmarks.memory import bench_memory
 from dpcml.benchmarks.peak import SIZE, peak_gflops
 from dpcml.benchmarks.setting import Setting
-from dpcml.benchmarks.timing import all_seconds
+from dpcml.benchmarks.timing import all_seconds, machine_load
 from dpcml.benchmarks.torch_best import BestTraining
 from dpcml.benchmarks.torch_released import ReleasedTraining
 from dpcml.data.interactions import Interactions
 from dpcml.errors import MissingExtraError
 from dpcml.extras import require
+from dpcml.models.neural.backend import torch_threads
 from dpcml.threads import thread_count
 
 RELEASED_BATCHES = 10  # timed per repetition; an epoch is extrapolated from them
@@ -66,7 +65,7 @@ def bench_training(
     """
     threads = thread_count(threads)
     setting = Setting(n_vectors, dim, n_candidates, batch_size)
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    load = machine_load()
     train = data.split((0.6, 0.2, 0.2), setting.seed)[0]
     peaks: list[float] = []
     jobs = _our_jobs(train, setting, threads)
@@ -159,18 +158,6 @@ def _on(threads: int, job: Callable[[], object]) -> Callable[[], object]:
             job()
 
     return run
-
-
-@contextmanager
-def torch_threads(threads: int) -> Iterator[None]:
-    """Let PyTorch use so many threads, and as many as before afterwards."""
-    torch = require("torch", "neural")
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _quickest(seconds: dict[str, list[float]], job: str) -> tuple[float | None, int | None]:

@@ -73,9 +73,9 @@ app.command()(doctor)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from dpcml.version import version
 
-        typer.echo(f"dpcml {version('dpcml')}")
+        typer.echo(f"dpcml {version()}")
         raise typer.Exit
 
 

@@ -1,4 +1,4 @@
-"""What the verbs that ask a saved model share: options, ids, lines of tables."""
+"""What the verbs that ask a saved model share: ids, filters, lines of tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dpcml.models import Recommender
     from dpcml.models.multi_interest import MultiInterest
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="What 'dpcml train' wrote.")]
 N = Annotated[int, typer.Option("-n", help="How many at most.")]
 
 

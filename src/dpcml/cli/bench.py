@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from dpcml.cli.bench_lists import fold_in, mix, recommend
-from dpcml.cli.bench_options import Data, Out, Repeats, Threads, finish, say_if_busy, whole_numbers
+from dpcml.cli.bench_options import BenchData, Out, Repeats, finish, say_if_busy, whole_numbers
 from dpcml.cli.bench_serve import serve
 from dpcml.cli.console import AsJson, note
+from dpcml.cli.options import Threads
 
 app = typer.Typer(help="Measure speed, as ratios within one run.", no_args_is_help=True)
 app.command("fold-in")(fold_in)
@@ -24,7 +25,7 @@ def options() -> None:
 
 
 @app.command()
-def evaluate(data: Data = None, repeats: Repeats = 5, out: Out = None, as_json: AsJson = False) -> None:
+def evaluate(data: BenchData = None, repeats: Repeats = 5, out: Out = None, as_json: AsJson = False) -> None:
     """Evaluate a vector model (C 5, d 100), against sorting every user's scores with NumPy."""
     from dpcml.benchmarks.evaluation import bench_evaluation
     from dpcml.benchmarks.worlds import bench_data
@@ -42,7 +43,7 @@ def evaluate(data: Data = None, repeats: Repeats = 5, out: Out = None, as_json: 
 
 @app.command()
 def train(
-    data: Data = None,
+    data: BenchData = None,
     vectors: Annotated[int, typer.Option(min=1, help="Vectors per user, C.")] = 5,
     dim: Annotated[int, typer.Option(min=1, help="Dimension, d.")] = 100,
     candidates: Annotated[int, typer.Option(min=1, help="Candidates per positive, S.")] = 10,
@@ -156,7 +157,9 @@ def quality(
 
 @app.command()
 def methods(
-    data: Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")] = "planted",
+    data: Annotated[
+        str, typer.Option(help="A data set's name, a file, or 'planted', a world of Steam-200k's shape.")
+    ] = "planted",
     model: Annotated[list[str] | None, typer.Option(help="Only this model or preset; may be repeated.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per fit; the first warms up.")] = 3,
     repeats: Repeats = 3,

@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.bench_options import Data, Out, finish, say_if_busy, whole_numbers
+from dpcml.cli.bench_options import BenchData, Out, finish, say_if_busy, whole_numbers
 from dpcml.cli.console import AsJson
+from dpcml.cli.options import Data
 
 Model = Annotated[str, typer.Option(help="A model or preset with vectors: dpcml, cml, gfja...")]
 
 
 def fold_in(
-    data: Data = None,
+    data: BenchData = None,
     model: Model = "dpcml",
     held_out: Annotated[float, typer.Option(help="Share of the users left out of training.")] = 0.2,
     seeds: Annotated[int, typer.Option(min=1, help="Runs, each with its own split.")] = 3,
@@ -39,7 +40,7 @@ def fold_in(
 
 
 def mix(
-    data: Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")] = "planted",
+    data: Data = "planted",
     model: Model = "dpcml",
     n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,
     seeds: Annotated[int, typer.Option(min=1, help="Runs, each with its own split.")] = 3,
@@ -48,12 +49,10 @@ def mix(
 ) -> None:
     """Turn the dial between relevance and equal service of interests; see what it costs and brings."""
     from dpcml.benchmarks.mix import bench_mix
-    from dpcml.data.catalog import load_or_read
-    from dpcml.data.planted import planted
+    from dpcml.experiments.runs import Source
     from dpcml.tables import text_table
 
-    interactions = planted().data if data == "planted" else load_or_read(data)
-    found: dict[str, Any] = {"data": data, **bench_mix(interactions, model=model, n=n, seeds=seeds)}
+    found: dict[str, Any] = {"data": data, **bench_mix(Source(data).read(), model=model, n=n, seeds=seeds)}
     if finish(found, out, as_json):
         return
     names = list(found["dial"][0])

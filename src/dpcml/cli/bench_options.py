@@ -9,14 +9,13 @@ import typer
 
 from dpcml.cli.console import note, print_json
 
-Data = Annotated[
+BenchData = Annotated[
     str | None,
     typer.Option(
-        help="A data set's name, a file, or 'planted'; by default steam-200k where it is found, else planted."
+        help="A data set's name, a file, or 'planted' (of Steam-200k's shape); by default steam-200k where found."
     ),
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="Repetitions; the best counts.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
 Out = Annotated[Path | None, typer.Option(help="Also write the figures to this file, as JSON.")]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar
-from dpcml.cli.options import takes_reading
+from dpcml.cli.options import DataNow, Folder, takes_reading
 from dpcml.errors import DataError
 from dpcml.tables import text_table
 
@@ -20,16 +19,17 @@ if TYPE_CHECKING:
 
 @takes_reading
 def bound(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What 'dpcml train' wrote: dpcml, cml or gfja.")],
-    data: Annotated[str | None, typer.Option(help="Where its data is now, if not where it was.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw of users, where there are too many for all.")] = 0,
+    folder: Folder,
+    data: DataNow = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw of users, where they are too many for all.")] = 0,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Print the bound term by term, and the objective on training and test positives.
+    """Print the paper's generalisation bound term by term, and the objective on training and test positives.
 
-    Without held-out positives (trained with --all, or data that is not where it was) only the bound is printed.
+    It is about dpcml, cml and gfja. Without held-out positives (trained with --all, or data that is not where it was)
+    only the bound is printed.
     """
     from dpcml.experiments.runs import split_again
     from dpcml.storage import load

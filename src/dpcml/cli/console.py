@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -48,35 +48,31 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-@contextmanager
-def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None] | None]:
+Report = Callable[[int, int | None], None]  # told how much is done, and of how much if that is known
+
+
+def bytes_bar(title: str) -> AbstractContextManager[Report | None]:
     """Show a progress bar of a download on a terminal's standard error; yields what to report bytes to."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    return _bar(title, "DownloadColumn", visible=False)  # nothing is shown where nothing is fetched
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(title, total=None, visible=False)
 
-        def report(done: int, total: int | None) -> None:
-            shown.update(task, completed=done, total=total, visible=True)
-
-        yield report
+def count_bar(title: str) -> AbstractContextManager[Report | None]:
+    """Show a progress bar of things done on a terminal's standard error; yields what to report their number to."""
+    return _bar(title, "MofNCompleteColumn", visible=True)
 
 
 @contextmanager
-def count_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar of things done on a terminal's standard error; yields what to report their number to."""
+def _bar(title: str, amount: str, *, visible: bool) -> Iterator[Report | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(title, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+    columns = (
+        progress.TextColumn("{task.description}"), progress.BarColumn(), getattr(progress, amount)(),
+        progress.TimeRemainingColumn(),
+    )  # fmt: skip
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(title, total=None, visible=visible)
+        yield lambda done, total: shown.update(task, completed=done, total=total, visible=True)

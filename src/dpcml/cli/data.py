@@ -55,7 +55,7 @@ def _entry(entry: Any, label: str | None, folder: Path | None) -> dict[str, Any]
 
 
 @app.command()
-def fetch(name: Annotated[str, typer.Argument(help="A name that 'dpcml data list' shows.")]) -> None:
+def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="A name that 'dpcml data list' shows.")]) -> None:
     """Download a data set into the cache, going on where an earlier download broke off."""
     from dpcml.data.catalog import CATALOG, locate
     from dpcml.data.catalog import fetch as fetch_set

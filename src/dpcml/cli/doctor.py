@@ -21,7 +21,7 @@ def doctor(as_json: AsJson = False) -> None:
     state = "" if cache["writable"] else "; not writable: kernels compile anew each time, set NUMBA_CACHE_DIR"
     size = f"{cache['kernels']} kernels, {cache['bytes'] / 1e6:.1f} MB"
     rows.append(["kernel cache", f"{cache['folder']}: {size}{state}"])
-    rows += [[f"data: {name}", where or "not here: dpcml data fetch"] for name, where in found["data"].items()]
+    rows += [[f"data: {name}", where or f"not here: dpcml data fetch {name}"] for name, where in found["data"].items()]
     for name, missing in found["extras"].items():
         how = f"without {', '.join(missing)}: pip install 'dpcml[{name}]'" if missing else "installed"
         rows.append([f"extra: {name}", how])

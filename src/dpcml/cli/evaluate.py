@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar
-from dpcml.cli.options import takes_reading
+from dpcml.cli.options import DataNow, Folder, Threads, takes_reading
 from dpcml.errors import ParameterError
 
 
 @takes_reading
 def evaluate(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What 'dpcml train' wrote.")],
-    data: Annotated[str | None, typer.Option(help="Where its data is now, if not where it was.")] = None,
+    folder: Folder,
+    data: DataNow = None,
     protocol: Annotated[str, typer.Option(help="strict, text, or released (the paper's tables).")] = "strict",
-    at: Annotated[str, typer.Option(help="Cut-offs N of the metrics at N.")] = "3,5,10,20",
-    threads: Annotated[int | None, typer.Option(help="All cores by default.")] = None,
+    at: Annotated[str, typer.Option(help="Cut-offs N of P@N and its like, with commas.")] = "3,5,10,20",
+    threads: Threads = None,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dpcml.cli.asking import Folder
 from dpcml.cli.console import AsJson, print_json
+from dpcml.cli.options import Folder
 
 
 def export(

@@ -10,6 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model that 'dpcml train' wrote.")]
+Data = Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")]
+DataNow = Annotated[str | None, typer.Option(help="Where the model's data is now, if not where it was.")]
+Threads = Annotated[int | None, typer.Option(help="Threads; all cores by default.")]
+
 _PANEL = "Reading a file"
 
 

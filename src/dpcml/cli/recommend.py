@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcml.cli.asking import Folder, N, filters_of, ids_in, ids_of, show_table, titles_of
+from dpcml.cli.asking import N, filters_of, ids_in, ids_of, show_table, titles_of
 from dpcml.cli.console import AsJson, count_bar, print_json
+from dpcml.cli.options import Folder
 from dpcml.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from dpcml.cli.console import note
 
 def reproduce(
     study: Annotated[str, typer.Argument(help="The name of a study, 'all' of the paper's, or 'list'.")] = "list",
-    data: Annotated[list[str] | None, typer.Option(help="Only these data sets (or files); may be repeated.")] = None,
-    label: Annotated[list[str] | None, typer.Option(help="Only these rows; may be repeated.")] = None,
+    data: Annotated[list[str] | None, typer.Option(help="Only this data set or file; may be repeated.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Only this row; may be repeated.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds per row; as the study says by default.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few epochs, small grids, one seed; results go to a folder 'quick'.")

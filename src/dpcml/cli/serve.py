@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from dpcml.cli.console import note
+from dpcml.cli.options import Folder
 
 
 def serve(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model.")],
+    directory: Folder,
     host: Annotated[str, typer.Option(help="Address to listen at; only this machine by default.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes of the server.")] = 1,
     token_file: Annotated[Path | None, typer.Option(help="File with the token that callers must send.")] = None,
     compare: Annotated[Path | None, typer.Option(help="Folder of a second model, shown beside the first.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line in the log for every request.")] = False,

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from dpcml.cli.asking import Folder, N, show_table, titles_of
+from dpcml.cli.asking import N, show_table, titles_of
 from dpcml.cli.console import AsJson, print_json
+from dpcml.cli.options import Folder
 from dpcml.errors import ParameterError
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, note
-from dpcml.cli.options import takes_reading
+from dpcml.cli.options import Threads, takes_reading
 from dpcml.cli.settings import parse_settings, read_config
 from dpcml.errors import ParameterError
 
@@ -23,15 +23,19 @@ def train(
     model: Annotated[
         str | None, typer.Option(help="A preset or a model: dpcml (default), dpcml2, cml, ease...")
     ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter.")] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file: data, model, seed, out, parameters.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the model.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file: data, model, seed, split_seed, out, parameters.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the model; 0 by default.")] = None,
-    split_seed: Annotated[int | None, typer.Option(help="Seed of the split; 0 by default, whatever --seed.")] = None,
+    split_seed: Annotated[int | None, typer.Option(help="Seed of the split, whatever --seed; 0 by default.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Train on everything, hold nothing out.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was cut off.")] = False,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Epochs between checkpoints.")] = 10,
-    threads: Annotated[int | None, typer.Option(help="All cores by default; the result is the same.")] = None,
+    threads: Threads = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     as_json: AsJson = False,
     *,
@@ -44,12 +48,7 @@ def train(
     from dpcml.experiments.runs import Source, checkpoint_folder, train_and_save
     from dpcml.storage import free_place
 
-    asked = {} if config is None else read_config(config)
-    given = {"data": data, "model": model, "seed": seed, "split_seed": split_seed, "out": out}
-    asked |= {name: value for name, value in given.items() if value is not None}
-    for name in ("data", "out"):
-        if name not in asked:
-            raise ParameterError(f"--{name} is missing: name it, or put {name} = ... into the --config file")
+    asked = _asked(config, data=data, model=model, seed=seed, split_seed=split_seed, out=out)
     label, folder = asked.get("model", "dpcml"), Path(asked["out"])
     parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
     learner = _learner(label, parameters, asked.get("seed"), threads)
@@ -57,12 +56,13 @@ def train(
     source = Source(asked["data"], reading)
     with bytes_bar(source.data) as progress:
         interactions = source.read(progress)
+    kept = checkpoint_folder(folder)
     if not quiet:
         note(f"{source.data}: {interactions!r}")
         for line in interactions.preparation.lines():
             note(f"- {line}")
-    if resume and not any(checkpoint_folder(folder).glob("checkpoint*")) and not quiet:
-        note(f"no checkpoint in {checkpoint_folder(folder)}: starting at the beginning")
+        if resume and not any(kept.glob("checkpoint*")):
+            note(f"no checkpoint in {kept}: starting at the beginning")
     try:
         found = train_and_save(
             learner, interactions, folder,
@@ -70,13 +70,23 @@ def train(
             resume=resume, checkpoint_every=checkpoint_every, progress=False if quiet else None,
         )  # fmt: skip
     except KeyboardInterrupt:
-        if any(checkpoint_folder(folder).glob("checkpoint*")):
-            note(f"the run so far is in {checkpoint_folder(folder)}: go on with the same command and --resume")
+        if any(kept.glob("checkpoint*")):
+            note(f"the run so far is in {kept}: go on with the same command and --resume")
         raise
     if as_json:
         print(json.dumps(found, allow_nan=False))  # one line, the last one
     elif not quiet:
         _show(found)
+
+
+def _asked(config: Path | None, **given: Any) -> dict[str, Any]:
+    """Return what the config file says and, in its place, what was given on the command line."""
+    asked = {} if config is None else read_config(config)
+    asked |= {name: value for name, value in given.items() if value is not None}
+    for name in ("data", "out"):
+        if name not in asked:
+            raise ParameterError(f"--{name} is missing: name it, or put {name} = ... into the --config file")
+    return asked
 
 
 def _learner(name: str, parameters: dict[str, Any], seed: int | None, threads: int | None) -> Recommender:

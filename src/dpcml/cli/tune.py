@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, note
-from dpcml.cli.options import takes_reading
+from dpcml.cli.options import Data, takes_reading
 from dpcml.cli.settings import parse_settings
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ QUICK_BUDGET, QUICK_EPOCHS = 4, 5
 
 @takes_reading
 def tune(
-    data: Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")],
+    data: Data,
     out: Annotated[Path, typer.Option(help="Folder for trials.csv and best.toml.")],
     model: Annotated[str, typer.Option(help="A preset or a model: dpcml, dpcml2, unis, ease...")] = "dpcml",
     space: Annotated[str, typer.Option(help="grid (the paper's), wide, or a TOML file.")] = "grid",
@@ -31,12 +31,14 @@ def tune(
     sampler: Annotated[str, typer.Option(help="random, grid, or bayes (optuna).")] = "random",
     defaults: Annotated[bool, typer.Option("--defaults", help="Try the model's own settings first.")] = False,
     metric: Annotated[str, typer.Option(help="What counts on the validation part.")] = "P@3",
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Not searched.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter that is not searched.")
+    ] = None,
     halvings: Annotated[int, typer.Option(min=0, help="Times the better half is trained for twice the epochs.")] = 0,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Trials at once; one per core by default.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the search and of the models.")] = 0,
-    split_seed: Annotated[int, typer.Option(min=0, help="Of the split, whatever --seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of the models.")] = 0,
+    split_seed: Annotated[int, typer.Option(min=0, help="Seed of the split, whatever --seed.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="4 settings, 5 epochs each: to see that it works.")] = False,
     resume: Annotated[bool, typer.Option(help="Skip trials that --out holds already.")] = True,
     as_json: AsJson = False,

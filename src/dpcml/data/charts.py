@@ -104,6 +104,16 @@ def plot(description: Description, path: str | Path, title: str = "") -> Path:
         The file; its suffix decides the format. It is written as a whole or not at all.
     title
         The name of the data set, shown above the figure.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpcml.data.describe import describe
+    >>> from dpcml.data.planted import planted
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = plot(describe(planted(80, 60).data), Path(folder) / "world.svg", title="planted")
+    ...     file.read_text().lstrip().startswith("<?xml")
+    True
     """
     path = Path(path)
     check_suffix(path)

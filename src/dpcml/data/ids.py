@@ -31,7 +31,7 @@ def positions(ids: Array, wanted: Array, order: IntArray | None = None) -> IntAr
         return np.full(wanted.shape, -1)
     possible: BoolArray | bool = True
     if ids.dtype.kind in "iu" and wanted.dtype.kind == "O":
-        numbers = [_as_integer(value) for value in wanted.ravel().tolist()]
+        numbers = [as_integer(value) for value in wanted.ravel().tolist()]
         possible = np.array([number is not None for number in numbers], dtype=bool).reshape(wanted.shape)
         wanted = np.array([number or 0 for number in numbers], dtype=np.int64).reshape(wanted.shape)
     elif ids.dtype.kind == "O" and wanted.dtype.kind != "O":
@@ -62,8 +62,14 @@ def id_array(ids: Sequence[Any] | Array) -> Array:
     return np.array([str(value) for value in values], dtype=object).reshape(array.shape)
 
 
-def _as_integer(value: str) -> int | None:
-    """Return the integer id that a text spells plainly, if it does."""
+def as_integer(value: str) -> int | None:
+    """Return the integer id that a text spells plainly, if it does and 64 bits hold it.
+
+    Examples
+    --------
+    >>> as_integer("12"), as_integer("012"), as_integer("ann")
+    (12, None, None)
+    """
     try:
         number = int(value)
     except ValueError:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.arrays import Array, IntArray
-from dpcml.data.ids import positions
+from dpcml.data.ids import as_integer, positions
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.errors import DataError
@@ -46,10 +46,11 @@ def _joined(old: Array, new: Array, kind: str) -> tuple[Array, IntArray]:
     unknown = at < 0
     fresh = new[unknown]
     if old.dtype.kind == "i" and fresh.dtype.kind == "O" and len(fresh):
-        numbers = [value for value in fresh.tolist() if not (value.lstrip("-").isdigit() and str(int(value)) == value)]
-        if numbers:
-            raise DataError(f"{kind} {numbers[0]!r} is a text, but the known {kind} ids are numbers: use one kind")
-        fresh = fresh.astype(np.int64)
+        numbers = {value: as_integer(value) for value in fresh.tolist()}
+        for value, number in numbers.items():
+            if number is None:
+                raise DataError(f"{kind} {value!r} is a text, but the known {kind} ids are numbers: use one kind")
+        fresh = np.array(list(numbers.values()), dtype=np.int64)
     elif old.dtype.kind == "O":
         fresh = np.array([str(value) for value in fresh.tolist()], dtype=object)
     at = at.copy()
@@ -65,7 +66,7 @@ def _table(old: ItemTable, new: ItemTable, ids: Array) -> ItemTable:
     if old.attributes is None and new.attributes is None:
         return ItemTable(ids, titles)
     parts = [table.attributes or Attributes.from_sets([()] * len(table)) for table in (old, new)]
-    names = [*parts[0].names, *(name for name in parts[1].names if name not in set(parts[0].names))]
+    names = list(dict.fromkeys([*parts[0].names, *parts[1].names]))
     place = {name: k for k, name in enumerate(names)}
     rows = np.concatenate([np.repeat(np.arange(len(part)), np.diff(part.matrix.indptr)) for part in parts])
     rows[parts[0].matrix.nnz :] += len(old)

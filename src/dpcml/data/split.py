@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcml.arrays import Array, FloatArray, IntArray, Seed, generator
+from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
 from dpcml.errors import DataError, ParameterError
 
@@ -109,8 +110,7 @@ def leave_last(data: Interactions, n: int = 1, *, valid: bool = True, rng: Seed 
     >>> [part.indices.tolist() for part in leave_last(data, 1)]
     [[2, 3], [1], [0]]
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ParameterError(f"n={n!r}: hold out a whole number of positives per user, at least one")
+    at_least("n", n, 1)
     order = np.lexsort((generator(rng).random(data.n_positives), _times(data), data.rows))
     counts = data.per_user
     held = n * (2 if valid else 1)

@@ -129,7 +129,14 @@ class Report:
             raise DataError(f"{str(source)[:80]}: no report of dpcml ({error}); pass one written by to_json") from None
 
     def to_frame(self) -> pl.DataFrame:
-        """Return one row per metric, each with label, protocol, split and version."""
+        """Return one row per metric, each with label, protocol, split and version.
+
+        Examples
+        --------
+        >>> report = Report("ease", "ease", {}, "strict", "abc", ("train",), 2, {"P@3": 0.5}, {"P@3": 2})
+        >>> report.to_frame().select("label", "protocol", "metric", "value", "users").rows()
+        [('ease', 'strict', 'P@3', 0.5, 2)]
+        """
         import polars as pl
 
         names = list(self.metrics)
@@ -144,7 +151,15 @@ class Report:
         )
 
     def per_user_frame(self) -> pl.DataFrame:
-        """Return one row per evaluated user with every metric; undefined values are null."""
+        """Return one row per evaluated user with every metric; undefined values are null.
+
+        Examples
+        --------
+        >>> values = {"P@3": np.array([0.5, np.nan])}
+        >>> report = Report("a", "a", {}, "text", "abc", (), 2, {}, users=np.array([7, 9]), per_user=values)
+        >>> report.per_user_frame().rows()
+        [(7, 0.5), (9, None)]
+        """
         import polars as pl
 
         ids = [] if self.users is None else self.users.tolist()

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-
 from dpcml.errors import ParameterError
 from dpcml.experiments.document import Block, Details, Heading, Note, Notes, Text, markdown, page
 from dpcml.experiments.kinds import KINDS, Results
@@ -45,11 +43,6 @@ def study_blocks(results: Results) -> list[Block]:
         ]
         blocks.append(Details(f"Runs that failed ({len(lines)})", lines))
     return blocks
-
-
-def study_markdown(spec: Spec, done: pl.DataFrame, folder: str | Path = Path()) -> str:
-    """Return the report of one study as Markdown; its figures are written to the folder."""
-    return markdown(study_blocks(Results(spec, done, Path(folder))))
 
 
 def write_study(spec: Spec, folder: str | Path) -> str:

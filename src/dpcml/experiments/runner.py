@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from dpcml.arrays import IntArray
 from dpcml.data.catalog.find import locate
@@ -55,7 +54,8 @@ def do(jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None) -> L
     """Do the jobs that are not in a results file yet; each is added as soon as it is done.
 
     Whatever goes wrong in a job, short of an interrupt, is kept as the reason of its failure and leaves the others; it
-    is tried again next time. A run that another study in the same folder has done is taken over.
+    is tried again next time. A run that another study in the same folder has done is taken over; one whose settings or
+    whose version of the code changed is done anew.
     """
     ledger = Ledger(path)
     todo = [job for job in jobs if not ledger.has(job)]
@@ -77,20 +77,11 @@ def do(jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None) -> L
     return ledger
 
 
-def run(
-    spec: Spec, path: str | Path, *, labels: Iterable[str] | None = None, say: Say = lambda text: None
-) -> pl.DataFrame:
-    """Do the runs of a study's rows that are not in its results file yet; return the file's content.
-
-    A seed decides both the split and the training. A run whose settings or whose version of the code changed is done
-    anew.
-    """
-    wanted = None if labels is None else set(labels)
-    return do((job for job in jobs(spec) if wanted is None or job.label in wanted), path, say).done
-
-
 def jobs(spec: Spec, library: Library | None = None) -> Iterator[Job]:
-    """Yield the runs of a study: each row with each of its seeds, all rows of a seed before the next seed."""
+    """Yield the runs of a study: each row with each of its seeds, all rows of a seed before the next seed.
+
+    A seed decides both the split and the training.
+    """
     library = library or Library()
     for seed in range(spec.seeds):
         for row in spec.rows:

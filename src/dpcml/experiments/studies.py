@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from dpcml.errors import ParameterError, did_you_mean
 from dpcml.experiments.kinds import KINDS
+from dpcml.experiments.ledger import Job
 from dpcml.experiments.report import write_report, write_study
 from dpcml.experiments.runner import Library, Say, do
 from dpcml.experiments.spec import FOLDER, Spec, read_spec, specs
@@ -54,7 +57,9 @@ def reproduce_one(
     """
     spec = _with_data(read_spec(name, quick=quick, seeds=seeds), data)
     folder = _folder(spec, out, quick)
-    _run(spec, folder, labels, say, Library())
+    wanted = _jobs(spec, Library())
+    _check_labels(labels, wanted)
+    _run(wanted, folder / f"{spec.name}.csv", labels, say)
     text = write_study(read_spec(name, quick=quick), folder)
     if spec.folder == FOLDER:
         write_report(folder, quick=quick)
@@ -75,24 +80,34 @@ def reproduce_all(
     See `reproduce_one` for the parameters.
     """
     library = Library()
+    found = [read_spec(name, quick=quick, seeds=seeds) for name in study_titles()]
+    studies = {spec.name: spec for spec in found if spec.folder == FOLDER}
+    _check_labels(labels, [job for spec in studies.values() for job in _jobs(spec, library)])
     folder = Path(FOLDER)
-    for name in study_titles():
-        spec = read_spec(name, quick=quick, seeds=seeds)
-        if spec.folder != FOLDER:
-            continue
+    for name, spec in studies.items():
         folder = _folder(spec, out, quick)
         if data is not None and not set(data) & set(spec.sets()):
             say(f"{name}: is about {', '.join(spec.sets())} only")
             continue
         say(f"{name}: {spec.title}")
-        _run(_with_data(spec, data), folder, labels, say, library)
+        _run(_jobs(_with_data(spec, data), library), folder / f"{name}.csv", labels, say)
         write_study(read_spec(name, quick=quick), folder)
     return write_report(folder, quick=quick)
 
 
-def _run(spec: Spec, folder: Path, labels: Sequence[str] | None, say: Say, library: Library) -> None:
-    wanted = (job for job in KINDS[spec.kind].jobs(spec, library) if labels is None or job.label in labels)
-    do(wanted, folder / f"{spec.name}.csv", say)
+def _jobs(spec: Spec, library: Library) -> list[Job]:
+    return list(KINDS[spec.kind].jobs(spec, library))
+
+
+def _check_labels(labels: Sequence[str] | None, jobs: Iterable[Job]) -> None:
+    known = {job.label for job in jobs}
+    for label in labels or ():
+        if label not in known:
+            raise ParameterError(f"no row {label!r} in what is to be run: {did_you_mean(label, known)}")
+
+
+def _run(jobs: Iterable[Job], path: Path, labels: Sequence[str] | None, say: Say) -> None:
+    do((job for job in jobs if labels is None or job.label in labels), path, say)
 
 
 def _with_data(spec: Spec, data: Sequence[str] | None) -> Spec:
@@ -101,8 +116,6 @@ def _with_data(spec: Spec, data: Sequence[str] | None) -> Spec:
         return spec
     own = [name for name in spec.sets() if name in data]
     if not spec.data:
-        from dataclasses import replace
-
         return replace(spec, rows=tuple(row for row in spec.rows if row.data in data))
     return read_spec(spec.name, quick=spec.quick, seeds=spec.seeds, data=own or data)
 

@@ -102,11 +102,29 @@ class Recommender(Asked):
         return self
 
     def get_params(self) -> dict[str, Any]:
-        """Return the hyper-parameters by name."""
+        """Return the hyper-parameters by name.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> ItemKNN(k=5).get_params()
+        {'k': 5, 'shrink': 10.0}
+        """
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def set_params(self, **values: Any) -> Self:
-        """Change hyper-parameters; the model must be fitted anew afterwards."""
+        """Change hyper-parameters; the model must be fitted anew afterwards.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> ItemKNN().set_params(k=5).k
+        5
+        >>> ItemKNN().set_params(shrinkage=5)
+        Traceback (most recent call last):
+        ...
+        dpcml.errors.ParameterError: ItemKNN has no parameter 'shrinkage': did you mean 'shrink'?
+        """
         known = self.get_params()
         for name in values:
             if name not in known:

@@ -8,21 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpcml.checks import at_least as at_least
 from dpcml.errors import ParameterError, did_you_mean
-
-
-def at_least(name: str, value: Any, least: int) -> None:
-    """Reject what is not a whole number of at least ``least``.
-
-    Examples
-    --------
-    >>> at_least("dim", 0, 1)
-    Traceback (most recent call last):
-    ...
-    dpcml.errors.ParameterError: dim=0: must be a whole number of at least 1
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ParameterError(f"{name}={value!r}: must be a whole number of at least {least}")
 
 
 def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
@@ -35,8 +22,7 @@ def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
     ...
     dpcml.errors.ParameterError: margin=-1.0: must be a finite number above 0
     """
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (value == 0 and not or_zero):
+    if not _number(value) or not math.isfinite(value) or value < 0 or (value == 0 and not or_zero):
         raise ParameterError(f"{name}={value!r}: must be a finite number {'of at least' if or_zero else 'above'} 0")
 
 
@@ -50,8 +36,7 @@ def share(name: str, value: Any) -> None:
     ...
     dpcml.errors.ParameterError: mix=1.5: must be a number from 0 to 1
     """
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1:
+    if not _number(value) or not 0 <= value <= 1:
         raise ParameterError(f"{name}={value!r}: must be a number from 0 to 1")
 
 
@@ -84,11 +69,14 @@ def bounds(name: str, value: Any) -> tuple[float, float]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ParameterError(f"{name}={value!r}: pass two bounds (lower, upper); None leaves one out")
     for bound in value:
-        number = isinstance(bound, (int, float, np.integer, np.floating)) and not isinstance(bound, bool)
-        if bound is not None and not (number and bound >= 0):
+        if bound is not None and not (_number(bound) and bound >= 0):
             raise ParameterError(f"{name}={value!r}: bounds are numbers of at least 0, or None")
     low = -math.inf if value[0] is None else float(value[0])
     high = math.inf if value[1] is None else float(value[1])
     if low > high:
         raise ParameterError(f"{name}={value!r}: the lower bound must not exceed the upper one")
     return low, high
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

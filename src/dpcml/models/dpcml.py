@@ -115,17 +115,18 @@ class DPCML(MultiInterest, Trained[Engine]):
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Recommender:
-        """Return a model with named settings: ``dpcml1``, ``dpcml2``, ``unis``, ``pops``, ``2sts``, ``hars``, ``gfja``.
+        """Return a model with named settings, such as ``dpcml2``; all names are in `dpcml.models.presets.PRESETS`.
 
         Examples
         --------
         >>> DPCML.preset("dpcml2", epochs=5).n_candidates
         10
         """
+        from dpcml.models.create import create
         from dpcml.models.presets import PRESETS
 
-        kind, settings = PRESETS[name]
-        return kind(**{**settings, **changes})
+        PRESETS[name]  # says what is wrong with the name; `create` takes those of models too
+        return create(name, **changes)
 
     def _check(self) -> None:
         super()._check()

@@ -11,30 +11,19 @@ from scipy import sparse
 
 from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.evaluation.evaluate import validation
-from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.extras import require
-from dpcml.models.base import Recommender
 from dpcml.models.checks import at_least
-from dpcml.training.history import History
-from dpcml.training.loop import Callback, LoopSettings, TrainingError, train
+from dpcml.models.epochs import InEpochs
+from dpcml.training.loop import Callback, TrainingError
 from dpcml.training.progress import Progress
 
 EXTRA = "peers"
 
 
-class Factors(Recommender):
-    """A vector per user and per item, trained in epochs by implicit (Frederickson, 2016), which only ``fit`` needs.
-
-    With a validation part it is looked at every ``validate_every`` epochs, and the best state is kept.
-    """
+class Factors(InEpochs):
+    """A vector per user and per item, trained in epochs by implicit (Frederickson, 2016), which only ``fit`` needs."""
 
     dim: int
-    epochs: int
-    validate_every: int
-    patience: int | None
-    metric: str
-    random_state: int
     user_factors_: FloatArray
     item_factors_: FloatArray
 
@@ -43,12 +32,8 @@ class Factors(Recommender):
         """Return what the loop trains."""
 
     def _check(self) -> None:
-        for field in ("dim", "epochs", "validate_every"):
-            at_least(field, getattr(self, field), 1)
-        if self.patience is not None:
-            at_least("patience", self.patience, 1)
-        at_least("random_state", self.random_state, 0)
-        metric_cutoff(self.metric)
+        super()._check()
+        at_least("dim", self.dim, 1)
 
     def _fit(
         self,
@@ -59,15 +44,9 @@ class Factors(Recommender):
         progress: bool | None = False,  # epochs are quick
     ) -> None:
         steps = self._steps(train_data)
+        shown = Progress(self.epochs, positives=train_data.n_positives, shown=progress)
         rate = self.get_params().get("learning_rate", 0.0)
-        self.history_: History = train(
-            steps,
-            LoopSettings(self.epochs, rate, validate_every=self.validate_every, patience=self.patience),
-            validate=None if valid is None else lambda: validation(steps, train_data, valid, self.metric),
-            metric=self.metric,
-            callbacks=callbacks,
-            progress=Progress(self.epochs, positives=train_data.n_positives, shown=progress),
-        )
+        self._train(steps, steps, train_data, valid, rate=rate, callbacks=callbacks, progress=shown)
         self.user_factors_, self.item_factors_ = steps.state().values()
 
     def _width(self) -> int:

@@ -69,7 +69,6 @@ class IALS(Factors):
         if self.l2 is not None:
             positive("l2", self.l2)
         positive("confidence", self.confidence)
-        thread_count(self.n_threads)
 
     def _penalty(self, train_data: Interactions) -> float:
         return train_data.n_positives / train_data.n_users if self.l2 is None else self.l2

@@ -1,4 +1,4 @@
-"""Models that are trained in epochs: options of ``fit``, checkpoints, progress, validation, early stopping."""
+"""Models that our own loop trains: options of ``fit``, checkpoints, progress."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ import numpy as np
 
 from dpcml.data.interactions import Interactions
 from dpcml.errors import DataError, ParameterError
-from dpcml.evaluation.evaluate import validation
-from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.evaluation.ranks import Scorer
-from dpcml.models.base import Recommender
-from dpcml.models.checks import at_least, choice, positive
-from dpcml.threads import thread_count
+from dpcml.models.checks import choice, positive
+from dpcml.models.epochs import InEpochs
 from dpcml.training.checkpoint import Checkpointer
-from dpcml.training.history import History
-from dpcml.training.loop import SCHEDULES, Callback, LoopSettings, Trainable, train
+from dpcml.training.loop import SCHEDULES, Callback, Trainable
 from dpcml.training.progress import Progress
 
 
@@ -33,8 +29,8 @@ class Learner(Trainable, Protocol):
 L = TypeVar("L", bound=Learner)
 
 
-class Trained(Recommender, Generic[L]):
-    """A model that learns epoch by epoch.
+class Trained(InEpochs, Generic[L]):
+    """A model that learns epoch by epoch, and can be cut off and resumed.
 
     A subclass is a dataclass with at least the fields named here; it makes a `Learner` of training data (``_learner``),
     says how one scores in the middle of training (``_scorer``), and takes over what it has learned (``_keep``).
@@ -42,12 +38,6 @@ class Trained(Recommender, Generic[L]):
 
     learning_rate: float
     schedule: str
-    epochs: int
-    validate_every: int
-    patience: int | None
-    metric: str
-    random_state: int
-    n_threads: int | None
 
     @abstractmethod
     def _learner(self, train_data: Interactions) -> L:
@@ -62,15 +52,9 @@ class Trained(Recommender, Generic[L]):
         """Take over what was learned."""
 
     def _check(self) -> None:
-        for field in ("epochs", "validate_every"):
-            at_least(field, getattr(self, field), 1)
-        at_least("random_state", self.random_state, 0)
-        if self.patience is not None:
-            at_least("patience", self.patience, 1)
+        super()._check()
         positive("learning_rate", self.learning_rate)
         choice("schedule", self.schedule, tuple(SCHEDULES))
-        thread_count(self.n_threads)
-        metric_cutoff(self.metric)
 
     def fit(  # type: ignore[override]
         self,
@@ -107,20 +91,19 @@ class Trained(Recommender, Generic[L]):
         return super().fit(train, valid, **options, **every)
 
     def _fit(self, train_data: Interactions, valid: Interactions | None, **options: Any) -> None:
-        _check_negatives(train_data)
+        check_negatives(train_data)
         checkpointer = self._checkpointer(train_data, valid, options)
         learner = self._learner(train_data)
         progress = Progress(self.epochs, positives=train_data.n_positives, shown=options["progress"])
         with progress.slow_step("compiling kernels, once"):
             learner.compile()
-        scorer = self._scorer(learner)
-        self.history_: History = train(
+        self._train(
             learner,
-            LoopSettings(self.epochs, self.learning_rate, self.schedule, self.validate_every, self.patience),
-            validate=None
-            if valid is None
-            else lambda: validation(scorer, train_data, valid, self.metric, n_threads=self.n_threads),
-            metric=self.metric,
+            self._scorer(learner),
+            train_data,
+            valid,
+            rate=self.learning_rate,
+            schedule=self.schedule,
             checkpointer=checkpointer,
             resume=options["resume"],
             callbacks=options["callbacks"],
@@ -141,7 +124,16 @@ class Trained(Recommender, Generic[L]):
         return Checkpointer(Path(folder), identity, options["checkpoint_every"], options["checkpoint_minutes"])
 
 
-def _check_negatives(train_data: Interactions) -> None:
+def check_negatives(train_data: Interactions) -> None:
+    """Reject data on which no negative can be drawn for somebody.
+
+    Examples
+    --------
+    >>> check_negatives(Interactions.from_csr(np.ones((1, 2))))
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: user 0 likes all 2 items: there is no negative to learn from; drop the user
+    """
     full = np.flatnonzero(train_data.per_user == train_data.n_items)
     if len(full):
         user = train_data.user_ids[full[0]]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
 from dpcml.models import create
 from dpcml.registry import Registry
@@ -55,7 +56,8 @@ def share_of(model: str, workers: int | None = None) -> Share:
     cores = thread_count()
     if workers is None:
         workers = cores if "epochs" in create(model).get_params() else 1
-    return Share(thread_count(workers), max(1, cores // workers))
+    at_least("workers", workers, 1)
+    return Share(workers, max(1, cores // workers))
 
 
 class InProcess:

@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
+from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
 from dpcml.data.split import by_ratio
 from dpcml.errors import DataError, ParameterError
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models import create
-from dpcml.models.checks import at_least
 from dpcml.tuning.engines import ENGINES, Engine, share_of
 from dpcml.tuning.samplers import SAMPLERS, Sampler
 from dpcml.tuning.space import Point, Space, read_space

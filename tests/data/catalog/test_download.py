@@ -218,9 +218,12 @@ def test_an_empty_file_is_a_file(remote: Remote, tmp_path: Path) -> None:
     assert download(remote.url, tmp_path / "a.bin").read_bytes() == b""
 
 
-@pytest.mark.parametrize("options", [{"retries": -1}, {"url": "file:///etc/hostname"}])
-def test_bad_parameters(remote: Remote, tmp_path: Path, options: dict[str, object]) -> None:
-    with pytest.raises(ParameterError):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"retries": -1}, "retries=-1: must be at least 0"), ({"url": "file:///etc/hostname"}, "only http and https")],
+)
+def test_bad_parameters(remote: Remote, tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         download(**{"url": remote.url, "target": tmp_path / "a.bin", **options})  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ from dpcml.data.catalog.download import download, locked
 from dpcml.data.catalog.sets import CATALOG
 from dpcml.data.catalog.transfer import Progress
 from dpcml.data.interactions import Interactions
-from dpcml.data.prepare import Rules
+from dpcml.data.rules import Rules
 from dpcml.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
 from dpcml.files import cache_folder
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcml.arrays import IntArray
+from dpcml.checks import at_least
 from dpcml.errors import ParameterError
 
 SHORTEST = 5  # positives that every user gets, room permitting
@@ -52,8 +53,8 @@ class PlantedParameters:
 
     def __post_init__(self) -> None:
         for name in ("n_users", "n_items", "n_categories", "series"):
-            _whole(name, getattr(self, name), at_least=1)
-        _whole("seed", self.seed, at_least=0)
+            at_least(name, getattr(self, name), 1)
+        at_least("seed", self.seed, 0)
         for name, (holds, rule) in _RULES.items():
             _number(name, getattr(self, name), holds, rule)
         if self.n_categories > self.n_items:
@@ -71,8 +72,8 @@ class PlantedParameters:
 
     def _check_interests(self) -> None:
         low, high = self.interest_range
-        _whole("interests", low, at_least=1)
-        _whole("interests", high, at_least=low)
+        at_least("interests", low, 1)
+        at_least("interests", high, low)
         if high > self.n_categories:
             raise ParameterError(
                 f"interests={self.interests}: there are only n_categories={self.n_categories} to choose from"
@@ -115,11 +116,6 @@ class PlantedParameters:
         weight = (np.arange(self.n_categories) + 1.0) ** -self.category_exponent
         ends = np.round(np.cumsum(weight) / weight.sum() * (self.n_items - self.n_categories))
         return np.sort(1 + np.diff(ends.astype(np.int64), prepend=0))[::-1]
-
-
-def _whole(name: str, value: object, at_least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
-        raise ParameterError(f"{name}={value!r}: must be a whole number of at least {at_least}")
 
 
 def _number(name: str, value: object, holds: Callable[[float], bool], rule: str) -> None:

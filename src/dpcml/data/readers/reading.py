@@ -8,10 +8,11 @@ from typing import Any
 
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import ItemTable
-from dpcml.data.prepare import Rules, prepare
+from dpcml.data.prepare import prepare
 from dpcml.data.readers.base import READERS, Options, Reader, check_options, detect, joined
 from dpcml.data.readers.text import open_source
 from dpcml.data.readers.titles import read_items
+from dpcml.data.rules import Rules
 from dpcml.errors import DataError, ParameterError
 
 
@@ -50,7 +51,7 @@ def read(
     items
         Titles and attributes: a table, or a file for `read_items`. MovieLens' own is used if it lies beside.
     **rules
-        The fields of `dpcml.data.prepare.Rules`: ``min_rating``, ``min_user``, ``core``, ``text_ids``.
+        The fields of `dpcml.data.rules.Rules`: ``min_rating``, ``min_user``, ``core``, ``text_ids``.
 
     Examples
     --------
