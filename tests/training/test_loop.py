@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from dpcml.training.checkpoint import Checkpointer
-from dpcml.training.history import Epoch, History
-from dpcml.training.loop import SCHEDULES, LoopSettings, TrainingError, describe, held_back_interrupt, train
+from dpcml.training.loop import SCHEDULES, LoopSettings, TrainingError, held_back_interrupt, train
 
 
 @dataclass
@@ -189,9 +188,3 @@ def test_interrupt_without_a_checkpoint_acts_at_once():
     finally:
         signal.signal(signal.SIGINT, before)
     assert not interrupted()
-
-
-def test_describe_says_how_it_went():
-    history = History("P@3", [Epoch(1, 0.9, 0.01, 1.0, 0.2), Epoch(2, 0.8, 0.01, 1.5, 0.1)])
-    assert describe(history) == {"epochs": 2, "best_epoch": 1, "seconds": 2.5, "loss": 0.8, "validation": 0.2}
-    assert describe(History())["best_epoch"] == 0

@@ -24,7 +24,6 @@ def cosine_neighbours(user_ptr, items, item_ptr, users, shrink, neighbours, simi
         Outputs of shape (items, k): positions, -1 where there are fewer, and similarities, 0 there.
     """
     n_items = len(item_ptr) - 1
-    k = neighbours.shape[1]
     together = np.zeros(n_items, np.int64)
     touched = np.empty(n_items, np.int64)
     for i in range(start, stop):
@@ -43,13 +42,19 @@ def cosine_neighbours(user_ptr, items, item_ptr, users, shrink, neighbours, simi
         own = item_ptr[i + 1] - item_ptr[i]
         for t in range(n_touched):
             j = near[t]
-            value[t] = -together[j] / (np.sqrt(own * (item_ptr[j + 1] - item_ptr[j])) + shrink)
+            value[t] = together[j] / (np.sqrt(own * (item_ptr[j + 1] - item_ptr[j])) + shrink)
             together[j] = 0
-        order = np.argsort(value, kind="mergesort")[:k]
-        for place in range(len(order)):
-            if value[order[place]] < 0:
-                neighbours[i, place] = near[order[place]]
-                similarities[i, place] = -value[order[place]]
+        keep_largest(near, value, neighbours[i], similarities[i])
+
+
+@njit(nogil=True, cache=True)
+def keep_largest(near, value, kept, kept_values):
+    """Write the items of the largest values above 0, as many as there is room for; of equal ones the earlier first."""
+    order = np.argsort(-value, kind="mergesort")[: len(kept)]
+    for place in range(len(order)):
+        if value[order[place]] > 0:
+            kept[place] = near[order[place]]
+            kept_values[place] = value[order[place]]
 
 
 @njit(nogil=True, cache=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dpcml.kernels.neighbours import keep_largest
+
 
 @njit(nogil=True, cache=True)
 def walk_sources(user_ptr, items, item_ptr, users, user_weight, item_weight, penalty, sources, weights, start, stop):
@@ -25,7 +27,6 @@ def walk_sources(user_ptr, items, item_ptr, users, user_weight, item_weight, pen
         weights of all walks, 0 there.
     """
     n_items = len(item_ptr) - 1
-    k = sources.shape[1]
     total = np.zeros(n_items, np.float64)
     reached = np.zeros(n_items, np.bool_)  # a sum may underflow to 0, so it cannot say
     touched = np.empty(n_items, np.int64)
@@ -42,11 +43,8 @@ def walk_sources(user_ptr, items, item_ptr, users, user_weight, item_weight, pen
                 total[i] += user_weight[u]
         total[j] = 0.0
         near = np.sort(touched[:n_touched])
-        value = -(total[near] * item_weight[near])
+        value = total[near] * item_weight[near]
         total[near] = 0.0
         reached[near] = False
-        order = np.argsort(value, kind="mergesort")[:k]
-        for place in range(len(order)):
-            if value[order[place]] < 0:
-                sources[j, place] = near[order[place]]
-                weights[j, place] = -value[order[place]] * penalty[j]
+        keep_largest(near, value, sources[j], weights[j])
+        weights[j] *= penalty[j]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -221,7 +221,7 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
     )
 
 
-@cache
+@lru_cache(maxsize=2)  # the rate changes from epoch to epoch
 def _steps(optimiser: str, rate: float) -> Steps:
     """Return the rate of every batch since training began; Adam's bias correction is folded into it."""
     keep_first, keep_second = 0.9, 0.999

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -174,15 +174,3 @@ def _not_finite(model: Trainable, number: int, rate: float, checkpointer: Checkp
     what = f"{' and '.join(broken)} hold NaN" if broken else "the loss is no number"
     kept = f"; the last good checkpoint is {checkpointer.path}" if checkpointer and checkpointer.path.exists() else ""
     return f"{what} in epoch {number}: lower the learning rate, now {rate:g}{kept}"
-
-
-def describe(history: History) -> dict[str, Any]:
-    """Return how a training run went, in a few figures."""
-    best = history.best
-    return {
-        "epochs": len(history.epochs),
-        "best_epoch": best.number if best else 0,
-        "seconds": history.seconds,
-        "loss": history.epochs[-1].loss if history.epochs else None,
-        "validation": best.validation if best else None,
-    }
