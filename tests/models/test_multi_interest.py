@@ -200,3 +200,12 @@ def test_people_without_a_history_are_answered(parts):
     assert len(ids) == 3
     assert {reason.text for reason in reasons} == {"because others like it"}
     assert [one.share for one in model.interests(5)] == [0, 0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
+def test_nobody_and_somebody_who_knows_all_that_is_left(model, parts, mix):
+    assert model.recommend([], mix=mix)[0].shape[0] == 0
+    seen = parts.train.item_ids[parts.train.of(3)]
+    ids, scores, reasons = model.recommend(3, items=seen, mix=mix, explain=True)
+    assert (len(ids), len(scores), reasons) == (0, 0, [])
