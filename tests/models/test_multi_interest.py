@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 from dpcml import CML, DPCML, EASE, GFJA, Interest, Reason, evaluate
 from dpcml.benchmarks.fold_in import FromHistories
@@ -71,6 +72,16 @@ def test_models_without_interests_explain_by_what_the_same_people_like(parts):
         assert reason.interest is None
         assert set(reason.liked) <= set(parts.train.item_ids[parts.train.of(3)].tolist())
         assert reason.text.startswith("because you like ")
+
+
+def test_reasons_turn_the_history_of_all_people_at_most_once(parts, monkeypatch):
+    model, turned = EASE().fit(parts.train), []
+    before = model.recommend([3, 5], n=4, explain=True)[2]
+    turn = sparse.csr_array.transpose
+    monkeypatch.setattr(sparse.csr_array, "transpose", lambda m, *a, **k: turned.append(m.shape) or turn(m, *a, **k))
+    assert model.recommend([3, 5], n=4, explain=True)[2] == before
+    assert turned  # of the user's own items
+    assert (parts.train.n_users, parts.train.n_items) not in turned
 
 
 def test_mix_turns_from_relevance_to_equal_service(model, parts):

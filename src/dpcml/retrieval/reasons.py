@@ -117,9 +117,9 @@ def by_company(best: IntArray, liked: IntArray, users_of: sparse.csr_array, tabl
     """
     if not len(best):
         return []
-    together = (users_of[best] @ users_of[liked].T).toarray()  # (list, liked)
-    counts = np.diff(users_of.indptr)
-    alike = together / np.sqrt(np.maximum(counts[liked], 1))
+    fans = users_of[liked]
+    together = (users_of[best] @ fans.T).toarray()  # (list, liked)
+    alike = together / np.sqrt(np.maximum(np.diff(fans.indptr), 1))
     found = []
     for row in alike:
         order = np.argsort(-row, kind="stable")[:NAMED]
