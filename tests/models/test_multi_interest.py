@@ -59,7 +59,9 @@ def test_reasons_name_the_vector_that_won_and_items_that_are_liked(model, parts)
             assert set(reason.liked) <= set(train.item_ids[train.of(user)].tolist())
             titles = ", ".join(train.items.title(int(i)) for i in train.item_columns(list(reason.liked)))
             if reason.share:
-                assert reason.text == f"because of your interest in {reason.name}: {titles}"
+                own = train.items.attributes.of(int(train.item_columns([item])[0]))
+                name = next((one for one in reason.categories if one in own), reason.categories[0])
+                assert reason.text == f"because of your interest in {name}: {titles}"
                 assert set(reason.liked) <= set(shares[reason.interest].items.tolist())
     one = model.recommend(3, n=6, explain=True)[2]
     assert one == reasons[0]

@@ -34,7 +34,7 @@ class Reason:
     categories
         Dominant ones of the interest.
     text
-        All of that in a line.
+        All of that in a line; of the interest's categories it names the one that the item has too.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def by_interest(
         nearest = liked[members[np.argsort(apart[place, members], kind="stable")[:NAMED]]]
         interest = by_number[winner]
         categories = tuple(name for name, _ in interest.categories[:CATEGORIES])
-        text = _text(interest.name if categories and interest.share else "", nearest, table)
+        text = _text(_common(int(best[place]), categories, table) if interest.share else "", nearest, table)
         ids = tuple(table.ids[nearest].tolist())
         found.append(Reason(winner, interest.share, interest.name, ids, categories, text))
     return found
@@ -129,6 +129,12 @@ def by_company(best: IntArray, liked: IntArray, users_of: sparse.csr_array, tabl
         name = (*categories, *titles, "popular")[0]
         found.append(Reason(None, 1.0, name, tuple(table.ids[nearest].tolist()), categories, _text("", nearest, table)))
     return found
+
+
+def _common(item: int, categories: tuple[str, ...], table: ItemTable) -> str:
+    """Return the first of an interest's categories that the item has too, else the first; nothing without any."""
+    own = [] if table.attributes is None else table.attributes.of(item)
+    return next((name for name in categories if name in own), (*categories, "")[0])
 
 
 def _text(name: str, liked: IntArray, table: ItemTable) -> str:
