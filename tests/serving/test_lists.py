@@ -129,6 +129,8 @@ def test_filters_that_leave_nothing_are_told_so(client, model):
     for path, body in [("recommend", {"user": 0}), ("recommend/batch", {"users": [0]})]:
         answer = client.post(f"{API}/{path}", json={**body, "items": seen})
         assert (answer.status_code, answer.json()["error"]) == (422, "nothing_left")
+        answer = client.post(f"{API}/{path}", json={**body, "where": {"title": "qqq"}})
+        assert (answer.status_code, answer.json()["error"]) == (422, "nothing_left")
 
 
 @pytest.mark.parametrize(

@@ -85,12 +85,13 @@ def by_interest(
     by_number = {interest.number: interest for interest in interests}
     found = []
     for place, winner in enumerate(winners.tolist()):
-        members = np.flatnonzero(owner == winner)
-        members = members if len(members) else np.arange(len(liked))
+        others = liked != best[place]  # an item that is liked already is no reason for itself
+        mine = np.flatnonzero((owner == winner) & others)
+        members = mine if len(mine) else np.flatnonzero(others)
         nearest = liked[members[np.argsort(apart[place, members], kind="stable")[:NAMED]]]
         interest = by_number[winner]
         categories = tuple(name for name, _ in interest.categories[:CATEGORIES])
-        text = _text(_common(int(best[place]), categories, table) if interest.share else "", nearest, table)
+        text = _text(_common(int(best[place]), categories, table) if len(mine) else "", nearest, table)
         ids = tuple(table.ids[nearest].tolist())
         found.append(Reason(winner, interest.share, interest.name, ids, categories, text))
     return found
@@ -121,7 +122,7 @@ def by_company(best: IntArray, liked: IntArray, users_of: sparse.csr_array, tabl
     together = (users_of[best] @ fans.T).toarray()  # (list, liked)
     alike = together / np.sqrt(np.maximum(np.diff(fans.indptr), 1))
     found = []
-    for row in alike:
+    for row in np.where(best[:, None] == liked, 0, alike):  # a liked item is no reason for itself
         order = np.argsort(-row, kind="stable")[:NAMED]
         nearest = liked[order[row[order] > 0]]
         categories = tuple(name for name, _ in categories_of(nearest, table)[:CATEGORIES])
