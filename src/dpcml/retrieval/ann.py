@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -181,6 +182,7 @@ def index_of(items: FloatArray, settings: IndexSettings | None = None, build: bo
     return index
 
 
+@cache
 def available() -> bool:
     """Say whether the package that indexes need is installed.
 

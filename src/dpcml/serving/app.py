@@ -88,7 +88,7 @@ def create_app(
     directories = {"main": Path(directory)} | ({} if settings.compare is None else {"compare": settings.compare})
     app.state.settings, app.state.metrics, app.state.ready = settings, metrics, False
     app.state.tell_others, app.state.crew = tell_others, crew
-    app.state.shelf = Shelf(directories, metrics.count_reload)
+    app.state.shelf = Shelf(directories, metrics.count_reload, settings.index)
     app.add_middleware(Watch, metrics=metrics, max_body=settings.max_body, log_requests=settings.log_requests)
     return app
 

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
 from dpcml.errors import DataError, DpcmlError
+from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving.app import create_app
 from dpcml.serving.crew import Crew
 from dpcml.serving.logs import log_to_stderr, say
@@ -53,7 +54,9 @@ def run(
         Called with the address once it takes requests.
     """
     for folder in (directory, *([settings.compare] if settings.compare else [])):
-        load(folder)  # an error here is told once, not by every worker
+        model = load(folder)  # an error here is told once, not by every worker
+        if settings.index and isinstance(model, MultiInterest):
+            model.prepare_index()  # once, for all workers
     place = bind(host, port)
     log_to_stderr()
     for number in (signal.SIGTERM, signal.SIGINT):

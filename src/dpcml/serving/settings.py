@@ -28,6 +28,8 @@ class ServeSettings:
         Bytes of a request at most; larger ones are answered with status 413.
     log_requests
         Write a line of JSON for every request.
+    index
+        Make an approximate index of large catalogues, if there is none yet; without it only one that is there is used.
     workers
         Processes of the server.
     shared
@@ -45,6 +47,7 @@ class ServeSettings:
     compare: Path | None = None
     max_body: int = MAX_BODY
     log_requests: bool = True
+    index: bool = False
     workers: int = 1
     shared: Path | None = None
 
