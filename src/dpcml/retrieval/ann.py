@@ -38,8 +38,8 @@ class IndexSettings:
     """
 
     numbers: str = "f16"
-    links: int = 16
-    build_width: int = 64
+    links: int = 32
+    build_width: int = 128
     search_width: int = 128
 
 
