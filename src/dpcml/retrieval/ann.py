@@ -40,7 +40,7 @@ class IndexSettings:
     numbers: str = "f16"
     links: int = 32
     build_width: int = 128
-    search_width: int = 128
+    search_width: int = 64
 
 
 class AnnIndex:
