@@ -18,6 +18,10 @@ class ParameterError(DpcmlError, ValueError):
     """A parameter outside its range, unknown, or in contradiction with another one."""
 
 
+class NothingLeftError(ParameterError):
+    """Filters that no item passes."""
+
+
 class UnknownIdError(DpcmlError, LookupError):
     """A user or an item that the data does not contain."""
 

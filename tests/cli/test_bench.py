@@ -63,3 +63,16 @@ def test_unknown_data_is_bad_input(verb):
     result = CliRunner().invoke(app, ["bench", verb, "--data", "steam-200"])
     assert result.exit_code == 2
     assert "did you mean 'steam-200k'" in result.output
+
+
+def test_bench_recommend_measures_exact_search_and_an_index(tmp_path):
+    pytest.importorskip("usearch")
+    out = tmp_path / "recommend.json"
+    result = CliRunner().invoke(app, ["bench", "recommend", "--sizes", "2000", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "2,000 items" in result.stdout
+    found = json.loads(out.read_text())["catalogues"][0]
+    assert {"p50_ms", "p99_ms", "users_per_second", "share_of_matrix_product"} <= set(found["exact"])
+    for search in found["index"]["searches"]:
+        assert {"width", "recall", "p50_ms", "p99_ms"} <= set(search)
+        assert search["recall"] > 0.95

@@ -61,6 +61,16 @@ def test_only_some_items(run, folder):
         assert set(train.items.attributes.of(int(train.item_columns([one["id"]])[0]))) & set(names)
 
 
+def test_a_list_without_items_is_told(run, folder):
+    train = load(folder / "dpcml").train_
+    names = [train.items.title(item) for item in range(train.n_items)]
+    seen = next(i for i in train.of(7).tolist() if sum(names[i].casefold() in one.casefold() for one in names) == 1)
+    shown = run("recommend", "dpcml", "--user", 7, "--where", f"title={names[seen]}")
+    assert shown.exit_code == 0
+    assert "nothing is left to recommend" in shown.output
+    assert names[seen] in run("recommend", "dpcml", "--user", 7, "--where", f"title={names[seen]}", "--seen").output
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 def test_lists_of_many_users_in_a_file(run, folder, tmp_path, monkeypatch, kind):
     monkeypatch.setattr("dpcml.exporting.USERS_AT_ONCE", 50)

@@ -287,3 +287,11 @@ def test_with_items_finds_titles_by_id(data):
     assert [named.items.title(i) for i in range(3)] == ["Alien", "20", "Heat"]
     assert named.catalogue_size == 3
     assert named.content_hash == data.content_hash
+
+
+def test_who_likes_what_is_turned_once_and_shared():
+    data = Interactions.from_csr(DENSE)
+    assert data.by_item.toarray().tolist() == data.csr.toarray().T.tolist()
+    assert data.by_item is data.by_item
+    assert np.shares_memory(data.by_item.data, data.csr.data)
+    assert not data.by_item.indices.flags.writeable

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 from dpcml import CML, DPCML, EASE, GFJA, Interest, Reason, evaluate
 from dpcml.benchmarks.fold_in import FromHistories
@@ -58,7 +59,9 @@ def test_reasons_name_the_vector_that_won_and_items_that_are_liked(model, parts)
             assert set(reason.liked) <= set(train.item_ids[train.of(user)].tolist())
             titles = ", ".join(train.items.title(int(i)) for i in train.item_columns(list(reason.liked)))
             if reason.share:
-                assert reason.text == f"because of your interest in {reason.name}: {titles}"
+                own = train.items.attributes.of(int(train.item_columns([item])[0]))
+                name = next((one for one in reason.categories if one in own), reason.categories[0])
+                assert reason.text == f"because of your interest in {name}: {titles}"
                 assert set(reason.liked) <= set(shares[reason.interest].items.tolist())
     one = model.recommend(3, n=6, explain=True)[2]
     assert one == reasons[0]
@@ -71,6 +74,16 @@ def test_models_without_interests_explain_by_what_the_same_people_like(parts):
         assert reason.interest is None
         assert set(reason.liked) <= set(parts.train.item_ids[parts.train.of(3)].tolist())
         assert reason.text.startswith("because you like ")
+
+
+def test_reasons_turn_the_history_of_all_people_at_most_once(parts, monkeypatch):
+    model, turned = EASE().fit(parts.train), []
+    before = model.recommend([3, 5], n=4, explain=True)[2]
+    turn = sparse.csr_array.transpose
+    monkeypatch.setattr(sparse.csr_array, "transpose", lambda m, *a, **k: turned.append(m.shape) or turn(m, *a, **k))
+    assert model.recommend([3, 5], n=4, explain=True)[2] == before
+    assert turned  # of the user's own items
+    assert (parts.train.n_users, parts.train.n_items) not in turned
 
 
 def test_mix_turns_from_relevance_to_equal_service(model, parts):
@@ -200,3 +213,12 @@ def test_people_without_a_history_are_answered(parts):
     assert len(ids) == 3
     assert {reason.text for reason in reasons} == {"because others like it"}
     assert [one.share for one in model.interests(5)] == [0, 0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
+def test_nobody_and_somebody_who_knows_all_that_is_left(model, parts, mix):
+    assert model.recommend([], mix=mix)[0].shape[0] == 0
+    seen = parts.train.item_ids[parts.train.of(3)]
+    ids, scores, reasons = model.recommend(3, items=seen, mix=mix, explain=True)
+    assert (len(ids), len(scores), reasons) == (0, 0, [])

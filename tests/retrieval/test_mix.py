@@ -67,3 +67,13 @@ def test_zero_is_the_order_of_scores():
 def test_interests_without_a_share_get_nothing_while_others_have_items():
     assert targets(np.array([[0.5, 0.5, 0.0], [0, 0, 0]]), 0.8)[0].tolist() == [0.5, 0.5, 0.0]
     assert targets(np.array([[0.5, 0.5, 0.0], [0, 0, 0]]), 0.2)[1].tolist() == [1 / 3] * 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mix", [0.0, 0.3, 0.5, 1.0])
+def test_somebody_with_nothing_left_gets_nothing_without_a_warning(mix):
+    queues, scores = np.full((2, 2, 3), -1), np.full((2, 2, 3), -np.inf, dtype=np.float32)
+    queues[1, 0, 0], scores[1, 0, 0] = 7, -0.5
+    found, values = mixed_lists(queues, scores, np.array([[0.5, 0.5], [0.5, 0.5]]), 3, mix)
+    assert found.tolist() == [[-1, -1, -1], [7, -1, -1]]
+    assert values.tolist() == [[-np.inf] * 3, [-0.5, -np.inf, -np.inf]]

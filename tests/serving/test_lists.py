@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from dpcml import load
+from dpcml.retrieval.ann import AnnIndex
+from dpcml.serving.settings import ServeSettings
 
 API = "/api/v1"
 
@@ -71,6 +73,19 @@ def test_only_what_fits_is_recommended(client):
     assert sorted(ids(answer)) == [1, 2, 3]
 
 
+def test_lists_come_from_an_index_where_one_is_asked_for(models, model, serve, monkeypatch, tmp_path):
+    pytest.importorskip("usearch")
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path))
+    exact, asked, search = model.recommend(7)[0].tolist(), [], AnnIndex.best
+    monkeypatch.setattr(AnnIndex, "best", lambda self, *given: asked.append(1) or search(self, *given))
+    monkeypatch.setattr(type(model), "ann_from", 50)
+    client = serve(models["dpcml"], ServeSettings(index=True))
+    assert len(list((tmp_path / "indexes").iterdir())) == 1
+    asked.clear()
+    assert ids(client.post(f"{API}/recommend", json={"user": 7})) == exact
+    assert asked
+
+
 def test_a_second_model_answers_by_name(client, models):
     answer = client.post(f"{API}/recommend?model=compare", json={"user": 7, "explain": True})
     assert ids(answer) == load(models["itemknn"]).recommend(7)[0].tolist()
@@ -128,6 +143,8 @@ def test_filters_that_leave_nothing_are_told_so(client, model):
     seen = model.train_.item_ids[model.train_.of(0)].tolist()
     for path, body in [("recommend", {"user": 0}), ("recommend/batch", {"users": [0]})]:
         answer = client.post(f"{API}/{path}", json={**body, "items": seen})
+        assert (answer.status_code, answer.json()["error"]) == (422, "nothing_left")
+        answer = client.post(f"{API}/{path}", json={**body, "where": {"title": "qqq"}})
         assert (answer.status_code, answer.json()["error"]) == (422, "nothing_left")
 
 

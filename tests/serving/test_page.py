@@ -59,6 +59,18 @@ def titles(page):
     return page.locator(".list .what strong").all_inner_texts()
 
 
+def inked(canvas):
+    """Count the nearly black dots of a map."""
+    return canvas.evaluate(
+        """canvas => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let dark = 0;
+          for (let k = 0; k < data.length; k += 4) dark += data[k + 3] > 200 && data[k] + data[k + 2] < 100;
+          return dark;
+        }"""
+    )
+
+
 def expected(model, ids):
     return [model.train_.items.title(int(one)) for one in ids]
 
@@ -175,12 +187,15 @@ def test_two_models_stand_side_by_side(client, opened, models):
     shown = page.locator(".column:nth-child(2) .list strong").all_inner_texts()
     assert shown == expected(second, second.recommend(7, n=12)[0])
     assert page.locator(".column:nth-child(2) .interest h4").inner_text() == "History"
+    assert inked(page.locator(".column:nth-child(2) canvas")) > 850  # rings alone have some 600 pixels; here are likes
 
 
 def test_what_goes_wrong_is_told(client, opened):
     page = opened(client, "#user=nobody")
     page.wait_for_selector("#problem:not([hidden])")
     assert "unknown user 'nobody'" in page.inner_text("#problem")
+    assert "Search for somebody by id" in page.inner_text("#problem")
+    assert not page.is_visible("#found")
     assert page.get_attribute("#problem", "role") == "alert"
     page.route("**/api/v1/recommend**", lambda route: route.abort())
     page.locator("#users button").first.click()

@@ -1,6 +1,8 @@
 """The server as a process: signals, workers, logs."""
 
 import json
+import os
+import shutil
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -74,6 +76,40 @@ def test_workers_share_counts_and_reload_together(own_model, models, start):
     assert {one["models"]["main"] for one in events(server.text(), "reloaded")} == {mark}
     server.process.send_signal(signal.SIGTERM)
     assert server.end() == 0
+
+
+def test_a_worker_that_cannot_come_back_leaves_the_others_at_work(own_model, models, start):
+    """The folder was damaged after the start: who holds the old model serves it until the folder is whole again."""
+    server = start(own_model, "--workers", "2")
+    server.until(lambda: len(events(server.text(), "started")) == 2)
+    lost = events(server.text(), "started")[0]["process"]
+    (own_model / "model.safetensors").write_bytes(b"nothing")
+    os.kill(lost, signal.SIGKILL)
+    server.until(lambda: bool(events(server.text(), "worker cannot start")))
+    assert "model.safetensors is damaged" in events(server.text(), "worker cannot start")[0]["reason"]
+    server.until(lambda: len(events(server.text(), "worker lost")) == 2)
+    assert [one["then"][:8] for one in events(server.text(), "worker lost")] == ["replaced", "tried ag"]
+    assert server.client.get("/ready").json() == {"status": "ready", "workers": 1, "workers_wanted": 2}
+    assert "dpcml_workers 1" in server.client.get("/metrics").text.splitlines()
+    url = server.client.base_url.join("/api/v1/recommend")
+    answers = [httpx.post(url, json={"user": 1}, timeout=120) for _ in range(10)]
+    assert [answer.status_code for answer in answers] == [200] * 10
+    shutil.copy(models["dpcml"] / "model.safetensors", own_model)
+    server.process.send_signal(signal.SIGHUP)
+    server.until(lambda: server.client.get("/ready").json()["workers"] == 2)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.end() == 0
+
+
+def test_without_any_worker_the_server_ends_and_says_why(own_model, start):
+    server = start(own_model, "--workers", "2")
+    server.until(lambda: len(events(server.text(), "started")) == 2)
+    (own_model / "model.safetensors").write_bytes(b"nothing")
+    for one in events(server.text(), "started"):
+        os.kill(one["process"], signal.SIGKILL)
+    assert server.end() == 2
+    assert "model.safetensors is damaged" in events(server.text(), "worker cannot start")[0]["reason"]
+    assert "no worker could load the model, so the server has ended; the log says why" in server.text()
 
 
 def test_answers_are_sent_at_once():

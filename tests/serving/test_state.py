@@ -15,7 +15,7 @@ def guarded(models, serve):
 
 def test_it_lives_and_is_ready(client):
     assert client.get("/health").json() == {"status": "alive"}
-    assert client.get("/ready").json() == {"status": "ready"}
+    assert client.get("/ready").json() == {"status": "ready", "workers": 1, "workers_wanted": 1}
 
 
 def test_requests_are_counted(models, serve):
@@ -30,6 +30,7 @@ def test_requests_are_counted(models, serve):
     assert 'dpcml_request_seconds_bucket{path="/api/v1/recommend",le="+Inf"} 3' in lines
     assert 'dpcml_request_seconds_count{path="/api/v1/recommend"} 3' in lines
     assert "dpcml_requests_in_flight 1" in lines, "the request for the metrics itself"
+    assert "dpcml_workers 1" in lines
     assert any(line.startswith('dpcml_model_info{name="main",model="itemknn"') for line in lines)
 
 

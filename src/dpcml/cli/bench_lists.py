@@ -70,7 +70,7 @@ def recommend(
     from dpcml.benchmarks.recommend import bench_recommend
 
     found = bench_recommend(whole_numbers(sizes), n=n)
-    say_if_busy(found)
+    say_if_busy(found, "take these figures again when it is not")
     if finish(found, out, as_json):
         return
     print(
@@ -81,8 +81,8 @@ def recommend(
         print(f"{one['items']:,} items")
         print(
             f"  exact    one user {exact['p50_ms']:.2f} ms (99th percentile {exact['p99_ms']:.2f});"
-            f" {exact['users_per_second']:.0f} users/s in a batch, {exact['share_of_matrix_product']:.0%} of it matrix"
-            " products"
+            f" {exact['users_per_second']:.0f} users/s in a batch, {exact['share_of_matrix_product']:.0%} of what the"
+            " matrix products alone would allow"
         )
         if index is not None:
             print(f"  index    built in {index['build_seconds']:.0f} s, {index['bytes'] / 1e6:.0f} MB")

@@ -51,7 +51,7 @@ def whole_numbers(text: str) -> list[int]:
     return found
 
 
-def say_if_busy(found: dict[str, Any]) -> None:
+def say_if_busy(found: dict[str, Any], then: str = "see 'spread' for how far to trust these figures") -> None:
     """Say on standard error that other work was going on while times were taken."""
     if (found["load_before"] or 0) > found["threads"] / 2:
-        note(f"the machine was busy (load {found['load_before']:.1f}): see 'spread' for how far to trust these figures")
+        note(f"the machine was busy (load {found['load_before']:.1f}): {then}")

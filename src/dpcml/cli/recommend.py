@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.asking import N, filters_of, ids_in, ids_of, show_table, titles_of
-from dpcml.cli.console import AsJson, count_bar, print_json
+from dpcml.cli.console import AsJson, count_bar, note, print_json
 from dpcml.cli.options import Folder
 from dpcml.errors import ParameterError
 
@@ -56,6 +56,9 @@ def recommend(
     if as_json:
         asked = {"user": user} if history is None else {"history": ids_of(history)}
         print_json({**asked, "model": model.name, "mix": mix, "items": items})
+        return
+    if not items:
+        note("nothing is left to recommend: all that passes the filters is known already; --seen shows it too")
         return
     header = ["", "item", "title", "score", *(["why"] if explain else [])]
     rows = [

@@ -19,6 +19,9 @@ def serve(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes of the server.")] = 1,
     token_file: Annotated[Path | None, typer.Option(help="File with the token that callers must send.")] = None,
     compare: Annotated[Path | None, typer.Option(help="Folder of a second model, shown beside the first.")] = None,
+    index: Annotated[
+        bool, typer.Option("--index", help="Make an approximate index of a large catalogue, unless there is one.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line in the log for every request.")] = False,
 ) -> None:
     """Serve a model: recommendations over HTTP, and the explorer page at /.
@@ -40,7 +43,10 @@ def serve(
     token = None if token_file is None else read_token(token_file)
     if token is None and not is_loopback(host):
         note(f"warning: {host} can be reached by others and there is no token: pass --token-file")
+    if index:
+        note("an index of a large catalogue takes minutes, the first time")
+    settings = ServeSettings(token, compare, log_requests=not quiet, index=index)
     run(
-        directory, ServeSettings(token, compare, log_requests=not quiet), host=host, port=port, workers=workers,
+        directory, settings, host=host, port=port, workers=workers,
         ready=lambda where: note(f"serving {directory} at {where} (Ctrl-C ends it)"),
     )  # fmt: skip

@@ -233,6 +233,13 @@ class Interactions:
         return sparse.csr_array((ones, self.indices, self.indptr), shape=(self.n_users, self.n_items))
 
     @cached_property
+    def by_item(self) -> sparse.csr_array:
+        """Who likes what: the positives turned, of shape (items, users), read-only; made once, when first asked for."""
+        turned = self.csr.T.tocsr()
+        parts = self.csr.data, frozen(turned.indices), frozen(turned.indptr)  # the ones are shared
+        return sparse.csr_array(parts, shape=turned.shape)
+
+    @cached_property
     def content_hash(self) -> str:
         """SHA-256 of positives and ids, the same wherever they were read from."""
         digest = hashlib.sha256(f"{self.n_users} {self.n_items} {self.n_positives}".encode())

@@ -7,7 +7,7 @@ from numba import njit
 
 from dpcml.kernels.negatives import is_positive
 
-CHUNK = 64  # items whose best score is looked at before any of them
+CHUNK = 256  # items whose scores are compared with the last of the list before any of them is looked at
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"})
@@ -31,23 +31,27 @@ def nearest_top(cross, user_squares, item_squares, columns, seen_ptr, seen, foun
     """
     n_vectors, n_items = cross.shape[1], cross.shape[2]
     n = best.shape[1]
-    scores = np.empty(CHUNK, dtype=np.float32)
+    two = np.float32(2)  # a plain 2 would make everything float64
+    # Two rows in turn: the larger of a number and what is in its place would be written with a mask, which is slow.
+    room = np.empty((2, CHUNK), dtype=np.float32)
     for u in range(start, stop):
         for first in range(0, n_items, CHUNK):
             size = min(CHUNK, n_items - first)
             for c in range(n_vectors):
                 row, square = cross[u, c, first : first + size], user_squares[u, c]
+                before, scores = room[1 - c % 2], room[c % 2]
                 if c == 0:
                     for i in range(size):
-                        scores[i] = 2 * row[i] - square
+                        scores[i] = two * row[i] - square
                 else:
                     for i in range(size):
-                        scores[i] = max(scores[i], 2 * row[i] - square)
-            highest = -np.float32(np.inf)
+                        scores[i] = max(before[i], two * row[i] - square)
+            scores, squares = room[(n_vectors - 1) % 2], item_squares[first : first + size]
+            last, above = best_scores[u, n - 1], 0
             for i in range(size):
-                scores[i] -= item_squares[first + i]
-                highest = max(highest, scores[i])
-            if found[u] == n and highest <= best_scores[u, n - 1]:
+                scores[i] -= squares[i]
+                above += scores[i] > last
+            if found[u] == n and not above:
                 continue
             for i in range(size):
                 if found[u] == n and scores[i] <= best_scores[u, n - 1]:
@@ -66,12 +70,12 @@ def nearest_queues(cross, user_squares, item_squares, columns, seen_ptr, seen, f
     (users * vectors,) and (users * vectors, n).
     """
     n_vectors, n_items = cross.shape[1], cross.shape[2]
-    n = best.shape[1]
+    n, two = best.shape[1], np.float32(2)
     for u in range(start, stop):
         for i in range(n_items):
-            winner, score = 0, 2 * cross[u, 0, i] - user_squares[u, 0]
+            winner, score = 0, two * cross[u, 0, i] - user_squares[u, 0]
             for c in range(1, n_vectors):
-                other = 2 * cross[u, c, i] - user_squares[u, c]
+                other = two * cross[u, c, i] - user_squares[u, c]
                 if other > score:
                     winner, score = c, other
             score -= item_squares[i]

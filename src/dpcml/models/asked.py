@@ -161,7 +161,7 @@ class Asked(ABC):
         at_least("n", n, 1)
         share("mix", mix)
         allowed = allowed_items(train, items, where)
-        longest = min(int(n), int(allowed.sum()))
+        longest = min(int(n), int(np.count_nonzero(allowed)))  # a sum would take as long as the search in an index
         if mix:
             best, scores = self._mixed(people, longest, allowed, exclude_seen, float(mix))
         else:
@@ -199,8 +199,7 @@ class Asked(ABC):
     def _reasons(self, people: People, best: IntArray) -> list[list[Reason]]:
         """Return why each item stands in its list; -1 ends a list."""
         train = self._fitted()
-        users_of = train.csr.T.tocsr()
-        return [by_company(row[row >= 0], people.liked(k), users_of, train.items) for k, row in enumerate(best)]
+        return [by_company(row[row >= 0], people.liked(k), train.by_item, train.items) for k, row in enumerate(best)]
 
     def _similarity(self, columns: IntArray) -> FloatArray:
         """Return the similarity of some items to all; shape (columns, items)."""
@@ -209,7 +208,7 @@ class Asked(ABC):
     def _user_similarity(self, row: int) -> FloatArray:
         """Return the similarity of all users to one: here the cosine of what they like; shape (users,)."""
         train = self._fitted()
-        together = (train.csr @ train.csr[[row]].T).toarray()[:, 0]
+        together = np.bincount(train.by_item[train.of(row)].indices, minlength=train.n_users)
         return np.asarray(together / np.sqrt(np.maximum(train.per_user * train.per_user[row], 1)))
 
 

@@ -212,7 +212,7 @@ class MultiInterest(Recommender):
         def find(vectors: FloatArray, some: People, **options: Any) -> tuple[IntArray, FloatArray]:
             queues = queues_by_distance(vectors, self.item_vectors_, n, **options)
             shares = [group(own, self.item_vectors_, some.liked(k))[1] for k, own in enumerate(vectors)]
-            return mixed_lists(*queues, np.stack(shares), n, mix)
+            return mixed_lists(*queues, np.reshape(shares, vectors.shape[:2]), n, mix)
 
         return self._in_blocks(find, people, allowed, exclude_seen)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -37,9 +38,9 @@ class IndexSettings:
     """
 
     numbers: str = "f16"
-    links: int = 16
-    build_width: int = 64
-    search_width: int = 128
+    links: int = 32
+    build_width: int = 128
+    search_width: int = 64
 
 
 class AnnIndex:
@@ -181,6 +182,7 @@ def index_of(items: FloatArray, settings: IndexSettings | None = None, build: bo
     return index
 
 
+@cache
 def available() -> bool:
     """Say whether the package that indexes need is installed.
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpcml.arrays import Array, BoolArray
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import ItemTable
-from dpcml.errors import ParameterError, did_you_mean
+from dpcml.errors import NothingLeftError, ParameterError, did_you_mean
 from dpcml.registry import Registry
 
 FILTERS: Registry[Callable[[ItemTable, list[str]], BoolArray]] = Registry("item filter")
@@ -81,7 +81,7 @@ def allowed_items(
     >>> allowed_items(data, ["dune"], {"title": "m"})
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: items, where={'title': 'm'}: no item is left to choose from; widen the choice
+    dpcml.errors.NothingLeftError: items, where={'title': 'm'}: no item is left to choose from; widen the choice
     """
     allowed = np.ones(train.n_items, dtype=bool)
     if items is not None:
@@ -93,7 +93,7 @@ def allowed_items(
         allowed &= FILTERS[name](train.items, _texts(name, value))
     if not allowed.any():
         given = [*(["items"] if items is not None else []), *([f"where={dict(where)!r}"] if where else [])]
-        raise ParameterError(f"{', '.join(given)}: no item is left to choose from; widen the choice")
+        raise NothingLeftError(f"{', '.join(given)}: no item is left to choose from; widen the choice")
     return allowed
 
 

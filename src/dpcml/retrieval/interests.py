@@ -12,6 +12,7 @@ from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.items import ItemTable
 
 CATEGORIES = 5  # told of an interest
+LEADING = 0.6  # of the dominant category's share: what has as much belongs to the name too
 AROUND = 10  # items of the catalogue that name an interest without liked items
 
 
@@ -26,7 +27,8 @@ class Interest:
     share
         Of the user's liked items.
     name
-        Its dominant category, or its nearest item where categories are unknown.
+        Its dominant category, or two that are nearly as frequent; its nearest item where categories are unknown. No
+        two interests of a user have the same name.
     items
         External ids of its liked items, nearest first.
     categories
@@ -114,7 +116,7 @@ def interests_of(vectors: FloatArray, items: FloatArray, liked: IntArray, table:
         # A vector without liked items is named by what lies around it.
         around = members if len(members) else _nearest(vectors[c], items)
         categories = categories_of(around, table)
-        name = _name([name for name, _ in categories] or [table.title(int(around[0]))], [one.name for one in found])
+        name = _name(categories, table.title(int(around[0])), [one.name for one in found])
         found.append(Interest(c, float(shares[c]), name, table.ids[members], categories, vectors[c]))
     return found
 
@@ -146,10 +148,11 @@ def _nearest(vector: FloatArray, items: FloatArray) -> IntArray:
     return np.argsort(near, kind="stable")[:AROUND]
 
 
-def _name(words: Sequence[str], taken: Sequence[str]) -> str:
-    """Return the first words that tell an interest from the user's larger ones."""
-    for count in range(1, min(3, len(words)) + 1):
-        name = " / ".join(words[:count])
-        if name not in taken:
-            return name
-    return next(f"{words[0]} ({k})" for k in range(2, len(taken) + 3) if f"{words[0]} ({k})" not in taken)
+def _name(categories: Sequence[tuple[str, float]], nearest: str, taken: Sequence[str]) -> str:
+    """Return a name that tells an interest from the user's larger ones: categories, else with its nearest item."""
+    words = [name for name, _ in categories]
+    leading = sum(share >= LEADING * categories[0][1] for _, share in categories[:2])
+    names = [" / ".join(words[:count]) for count in range(leading, min(3, len(words)) + 1) if count]
+    names.append(f"{names[0]}, like {nearest}" if names else nearest)
+    numbered = (f"{names[-1]} ({k})" for k in range(2, len(taken) + 3))
+    return next(name for name in (*names, *numbered) if name not in taken)

@@ -72,10 +72,10 @@ def mixed_lists(
     [[0, 1, 2, 7]]
     [[0, 1, 7, 8]]
     """
-    n_users = len(queues)
+    n_users, n_vectors, length = queues.shape
     best = np.empty((n_users, n), dtype=np.int64)
     best_scores = np.empty((n_users, n), dtype=np.float32)
-    wanted, scale = targets(shares, mix), _spread(scores.reshape(n_users, -1), n)
+    wanted, scale = targets(shares, mix), _spread(scores.reshape(n_users, n_vectors * length), n)
     given = queues, scores, wanted, min(1.0, 2 * mix), scale, best, best_scores
     over_rows(lambda a, b: mix_lists(*given, a, b), n_users)
     order = np.argsort(-best_scores, axis=1, kind="stable")
@@ -83,8 +83,9 @@ def mixed_lists(
 
 
 def _spread(scores: FloatArray, n: int) -> FloatArray:
-    """Return how far each user's n-th best score, or the last there is, is below the best."""
+    """Return how far each user's n-th best score, or the last there is, is below the best; 1 where there is none."""
     ordered = -np.sort(-scores, axis=1)[:, :n].astype(np.float64)
-    last = np.where(np.isfinite(ordered), ordered, np.inf).min(axis=1, initial=np.inf)
-    first = np.where(np.isfinite(ordered[:, 0]), ordered[:, 0], last)
-    return np.maximum(np.where(np.isfinite(last), first - last, 1.0), 1e-9)
+    found = np.isfinite(ordered).sum(axis=1)
+    last = np.take_along_axis(ordered, np.maximum(found - 1, 0)[:, None], axis=1)[:, 0]
+    spread = np.subtract(ordered[:, 0], last, out=np.ones(len(ordered)), where=found > 0)
+    return np.maximum(spread, 1e-9)

@@ -34,7 +34,7 @@ class Reason:
     categories
         Dominant ones of the interest.
     text
-        All of that in a line.
+        All of that in a line; of the interest's categories it names the one that the item has too.
 
     Examples
     --------
@@ -85,12 +85,13 @@ def by_interest(
     by_number = {interest.number: interest for interest in interests}
     found = []
     for place, winner in enumerate(winners.tolist()):
-        members = np.flatnonzero(owner == winner)
-        members = members if len(members) else np.arange(len(liked))
+        others = liked != best[place]  # an item that is liked already is no reason for itself
+        mine = np.flatnonzero((owner == winner) & others)
+        members = mine if len(mine) else np.flatnonzero(others)
         nearest = liked[members[np.argsort(apart[place, members], kind="stable")[:NAMED]]]
         interest = by_number[winner]
         categories = tuple(name for name, _ in interest.categories[:CATEGORIES])
-        text = _text(interest.name if categories and interest.share else "", nearest, table)
+        text = _text(_common(int(best[place]), categories, table) if len(mine) else "", nearest, table)
         ids = tuple(table.ids[nearest].tolist())
         found.append(Reason(winner, interest.share, interest.name, ids, categories, text))
     return found
@@ -117,11 +118,11 @@ def by_company(best: IntArray, liked: IntArray, users_of: sparse.csr_array, tabl
     """
     if not len(best):
         return []
-    together = (users_of[best] @ users_of[liked].T).toarray()  # (list, liked)
-    counts = np.diff(users_of.indptr)
-    alike = together / np.sqrt(np.maximum(counts[liked], 1))
+    fans = users_of[liked]
+    together = (users_of[best] @ fans.T).toarray()  # (list, liked)
+    alike = together / np.sqrt(np.maximum(np.diff(fans.indptr), 1))
     found = []
-    for row in alike:
+    for row in np.where(best[:, None] == liked, 0, alike):  # a liked item is no reason for itself
         order = np.argsort(-row, kind="stable")[:NAMED]
         nearest = liked[order[row[order] > 0]]
         categories = tuple(name for name, _ in categories_of(nearest, table)[:CATEGORIES])
@@ -129,6 +130,12 @@ def by_company(best: IntArray, liked: IntArray, users_of: sparse.csr_array, tabl
         name = (*categories, *titles, "popular")[0]
         found.append(Reason(None, 1.0, name, tuple(table.ids[nearest].tolist()), categories, _text("", nearest, table)))
     return found
+
+
+def _common(item: int, categories: tuple[str, ...], table: ItemTable) -> str:
+    """Return the first of an interest's categories that the item has too, else the first; nothing without any."""
+    own = [] if table.attributes is None else table.attributes.of(item)
+    return next((name for name in categories if name in own), (*categories, "")[0])
 
 
 def _text(name: str, liked: IntArray, table: ItemTable) -> str:

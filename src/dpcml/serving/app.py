@@ -17,6 +17,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from dpcml.serving.access import allowed
+from dpcml.serving.crew import Crew
 from dpcml.serving.failures import Refused, handle_failures
 from dpcml.serving.logs import say
 from dpcml.serving.metrics import Metrics
@@ -82,11 +83,12 @@ def create_app(
     app.add_api_route("/", lambda: FileResponse(page / "index.html"), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=page), name="page")
     handle_failures(app)
-    metrics = Metrics(paths, settings.counters)
+    crew = Crew(settings.shared, settings.workers)
+    metrics = Metrics(paths, None if settings.shared is None else settings.shared / "counters", crew)
     directories = {"main": Path(directory)} | ({} if settings.compare is None else {"compare": settings.compare})
     app.state.settings, app.state.metrics, app.state.ready = settings, metrics, False
-    app.state.tell_others = tell_others
-    app.state.shelf = Shelf(directories, metrics.count_reload)
+    app.state.tell_others, app.state.crew = tell_others, crew
+    app.state.shelf = Shelf(directories, metrics.count_reload, settings.index)
     app.add_middleware(Watch, metrics=metrics, max_body=settings.max_body, log_requests=settings.log_requests)
     return app
 
@@ -105,9 +107,11 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
     with suppress(ValueError, RuntimeError, NotImplementedError):  # outside of the main thread there are no signals
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
     app.state.ready = True
+    app.state.crew.join()
     say("started", process=os.getpid(), models={name: one.mark for name, one in app.state.shelf.all().items()})
     yield
     app.state.ready = False
+    app.state.crew.leave()
     say("stopped", process=os.getpid())
 
 

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from dpcml.errors import DpcmlError, UnknownIdError
+from dpcml.errors import DpcmlError, NothingLeftError, UnknownIdError
 
 
 class PlainJson(Response):
@@ -53,14 +53,10 @@ def too_large(limit: int) -> Refused:
     return Refused(413, "too_large", f"the body is larger than {limit:,} bytes", "send fewer ids at a time")
 
 
-def nothing_left() -> Refused:
+def nothing_left(reason: str = "") -> Refused:
     """Return the refusal of filters that no item passes."""
-    return Refused(
-        422,
-        "nothing_left",
-        "no item is left to recommend: the filters and what is known already leave nothing",
-        "widen 'items' or 'where', or set 'exclude_seen' to false",
-    )
+    reason = reason or "no item is left to recommend: the filters and what is known already leave nothing"
+    return Refused(422, "nothing_left", reason, "widen 'items' or 'where', or set 'exclude_seen' to false")
 
 
 def handle_failures(app: FastAPI) -> None:
@@ -107,4 +103,6 @@ def _library(request: Request, error: Exception) -> Response:
     if isinstance(error, UnknownIdError):
         hint = "find ids with /api/v1/users?q=... and /api/v1/items?q=...; someone new: /api/v1/recommend/new"
         return failure(404, "unknown_id", str(error), hint)
+    if isinstance(error, NothingLeftError):
+        return nothing_left(str(error)).response()
     return failure(422, "cannot", str(error), "see /api/v1/model for what the model can do")

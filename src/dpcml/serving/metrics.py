@@ -13,6 +13,7 @@ import numpy as np
 
 from dpcml.arrays import Array
 from dpcml.errors import DataError
+from dpcml.serving.crew import Crew
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 STATUSES = (200, 400, 401, 404, 405, 409, 413, 422, 500, 503, 0)  # 0: any other
@@ -22,7 +23,7 @@ SLOTS = 64  # processes that may share a file
 
 
 class Metrics:
-    """Counts of requests by path and status, their latency, those under way, and reloads.
+    """Counts of requests by path and status, their latency, those under way, reloads, and workers.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ class Metrics:
     file
         Where the processes of one server keep their counts, each in a slot of its own, so that any of them can tell
         the sum; memory of this process by default.
+    crew
+        Knows how many processes there are; this one alone by default.
 
     Examples
     --------
@@ -41,7 +44,8 @@ class Metrics:
     ['dpcml_requests_total{path="/health",status="200"} 1']
     """
 
-    def __init__(self, paths: Iterable[str], file: Path | None = None) -> None:
+    def __init__(self, paths: Iterable[str], file: Path | None = None, crew: Crew | None = None) -> None:
+        self._crew = crew or Crew()
         self.paths = [*dict.fromkeys(paths), OTHER]
         self._width = len(self.paths) * (len(STATUSES) + len(BUCKETS) + 2) + 1 + len(RELOADS)
         self._lock = threading.Lock()
@@ -58,6 +62,7 @@ class Metrics:
 
     def _share(self, file: Path) -> tuple[int, Array]:
         """Return the first slot that no living process holds, and the counts of all."""
+        file.touch()
         self._file = file.open("r+b")
         size = 8 * SLOTS * self._width
         for slot in range(SLOTS):
@@ -102,6 +107,10 @@ class Metrics:
             f"dpcml_requests_in_flight {rest[0]:.0f}",
             *_head("dpcml_reloads_total", "counter", "Attempts to load a new model."),
             *(f'dpcml_reloads_total{{outcome="{name}"}} {rest[1 + k]:.0f}' for k, name in enumerate(RELOADS)),
+            *_head("dpcml_workers", "gauge", "Processes that take requests."),
+            f"dpcml_workers {self._crew.serving}",
+            *_head("dpcml_workers_wanted", "gauge", "Processes that there should be."),
+            f"dpcml_workers_wanted {self._crew.wanted}",
             *_head("dpcml_model_info", "gauge", "The models that are served."),
             *(f"dpcml_model_info{{{_labels(one)}}} 1" for one in models),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -15,27 +16,19 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.supervisors import Multiprocess
+from uvicorn.config import STARTUP_FAILURE
 
-from dpcml.errors import DataError
+from dpcml.errors import DataError, DpcmlError
+from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving.app import create_app
-from dpcml.serving.logs import log_to_stderr
+from dpcml.serving.crew import Crew
+from dpcml.serving.logs import log_to_stderr, say
 from dpcml.serving.settings import ServeSettings
+from dpcml.serving.workers import Workers
 from dpcml.storage import load
 
 BACKLOG = 2048  # connections that wait to be taken
-COMING_UP = 60  # seconds that a worker may be silent, as it is while it imports: then it is taken for dead and replaced
 PATIENCE = 30  # seconds that requests under way have to end when the server is told to stop
-
-
-class Workers(Multiprocess):
-    """Processes that share a socket; told to hang up, all of them load the model anew, none is ended for it."""
-
-    def handle_hup(self) -> None:
-        """Pass the signal on."""
-        for worker in self.processes:
-            if worker.pid is not None:
-                os.kill(worker.pid, signal.SIGHUP)
 
 
 def run(
@@ -61,7 +54,9 @@ def run(
         Called with the address once it takes requests.
     """
     for folder in (directory, *([settings.compare] if settings.compare else [])):
-        load(folder)  # an error here is told once, not by every worker
+        model = load(folder)  # an error here is told once, not by every worker
+        if settings.index and isinstance(model, MultiInterest):
+            model.prepare_index()  # once, for all workers
     place = bind(host, port)
     log_to_stderr()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -73,12 +68,13 @@ def run(
         config = uvicorn.Config(create_app(directory, settings), **common)
         uvicorn.Server(config).run([place])
         return
-    with tempfile.NamedTemporaryFile(prefix="dpcml-counters-") as counters:
-        shared = replace(settings, counters=Path(counters.name))
-        worker = partial(_worker, directory, shared)
-        common["timeout_worker_healthcheck"] = COMING_UP
+    with tempfile.TemporaryDirectory(prefix="dpcml-serve-") as shared:
+        worker = partial(_worker, directory, replace(settings, workers=workers, shared=Path(shared)))
         config = uvicorn.Config(worker, factory=True, workers=workers, **common)
-        Workers(config, [place]).run()
+        team = Workers(config, [place], Crew(Path(shared), workers))
+        team.run()
+    if team.all_lost:
+        raise DataError(f"{directory}: no worker could load the model, so the server has ended; the log says why")
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -112,4 +108,10 @@ def _end(number: int, frame: object) -> None:
 def _worker(directory: Path, settings: ServeSettings) -> FastAPI:
     log_to_stderr()
     parent = os.getppid()
-    return create_app(directory, settings, tell_others=lambda: os.kill(parent, signal.SIGHUP))
+    try:
+        return create_app(directory, settings, tell_others=lambda: os.kill(parent, signal.SIGHUP))
+    except Exception as error:
+        told = isinstance(error, DpcmlError)
+        reason = str(error) if told else repr(error)
+        say("worker cannot start", logging.ERROR, process=os.getpid(), reason=reason, error=None if told else error)
+        sys.exit(STARTUP_FAILURE)

@@ -259,6 +259,13 @@ class Alive(BaseModel):
     status: str
 
 
+class Ready(Alive):
+    """Whether the server takes requests."""
+
+    workers: int = Field(description="Processes that take requests.")
+    workers_wanted: int = Field(description="Processes that there should be; with fewer, the log tells why.")
+
+
 class Problem(BaseModel):
     """Why a request was not met."""
 

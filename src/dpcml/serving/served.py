@@ -50,8 +50,11 @@ class Served:
     loaded: str
 
     @classmethod
-    def load(cls, directory: str | Path) -> Served:
-        """Load a model directory into memory, and ask it everything once, so that its kernels are compiled."""
+    def load(cls, directory: str | Path, index: bool = False) -> Served:
+        """Load a model directory into memory, and ask it everything once, so that its kernels are compiled.
+
+        With ``index``, lists from a large catalogue come from an approximate index, which may be made first.
+        """
         for attempt in range(ATTEMPTS):
             try:
                 card = read_card(directory)
@@ -60,6 +63,8 @@ class Served:
             except DataError:
                 if attempt + 1 == ATTEMPTS:
                     raise
+        if index and isinstance(model, MultiInterest):
+            model.prepare_index()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(model, card, _abilities(model), now)
 
@@ -120,12 +125,22 @@ class Shelf:
         Where each model is.
     on_reload
         Called with ``done`` or ``refused`` after every attempt to load them anew.
+    index
+        As for `Served.load`.
     """
 
-    def __init__(self, directories: dict[str, Path], on_reload: Callable[[str], None] = lambda outcome: None) -> None:
-        self._directories, self._on_reload = directories, on_reload
-        self._models = {name: Served.load(directory) for name, directory in directories.items()}
+    def __init__(
+        self,
+        directories: dict[str, Path],
+        on_reload: Callable[[str], None] = lambda outcome: None,
+        index: bool = False,
+    ) -> None:
+        self._directories, self._on_reload, self._index = directories, on_reload, index
+        self._models = self._load()
         self._loading = threading.Lock()
+
+    def _load(self) -> dict[str, Served]:
+        return {name: Served.load(directory, self._index) for name, directory in self._directories.items()}
 
     def get(self, name: str) -> Served:
         """Return a model by name."""
@@ -144,7 +159,7 @@ class Shelf:
         """Load all models anew and put them in place at once; where one cannot be loaded the old ones stay."""
         with self._loading:
             try:
-                new = {name: Served.load(directory) for name, directory in self._directories.items()}
+                new = self._load()
             except Exception as error:
                 self._on_reload("refused")
                 reason = str(error) if isinstance(error, DpcmlError) else repr(error)

@@ -28,8 +28,12 @@ class ServeSettings:
         Bytes of a request at most; larger ones are answered with status 413.
     log_requests
         Write a line of JSON for every request.
-    counters
-        File in which the processes of one server share their counters; none for a single process.
+    index
+        Make an approximate index of large catalogues, if there is none yet; without it only one that is there is used.
+    workers
+        Processes of the server.
+    shared
+        Folder that they share, for their counters and to tell who is at work; none for a single process.
 
     Examples
     --------
@@ -43,7 +47,9 @@ class ServeSettings:
     compare: Path | None = None
     max_body: int = MAX_BODY
     log_requests: bool = True
-    counters: Path | None = None
+    index: bool = False
+    workers: int = 1
+    shared: Path | None = None
 
     def __post_init__(self) -> None:
         at_least("max_body", self.max_body, 1)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from dpcml.serving import schemas
+from dpcml.serving.crew import Crew
 from dpcml.serving.failures import PlainJson, Refused
 from dpcml.serving.served import Shelf
 
@@ -21,15 +22,16 @@ async def health() -> Response:
 
 @router.get(
     "/ready",
-    response_model=schemas.Alive,
+    response_model=schemas.Ready,
     responses={503: {"model": schemas.Problem, "description": "Starting or stopping."}},
     summary="Ready for requests?",
 )
 async def ready(request: Request) -> Response:
-    """Answer whether requests should be sent here."""
+    """Answer whether requests should be sent here, and how many processes are there to take them."""
     if not request.app.state.ready:
         raise Refused(503, "not_ready", "the server is starting or stopping", "ask again in a moment")
-    return PlainJson({"status": "ready"})
+    crew: Crew = request.app.state.crew
+    return PlainJson({"status": "ready", "workers": crew.serving, "workers_wanted": crew.wanted})
 
 
 @guarded.get(

@@ -1,13 +1,19 @@
-// Talks to the server. A refusal becomes a Problem with the server's own reason and hint.
+// Talks to the server. A refusal becomes a Problem with the server's own reason; its hint is for programs, so that
+// where the page knows a better one that is shown.
 import { find } from "./dom.js";
 
 const ROOT = "/api/v1";
+const HINTS = {
+  unknown_id: "Search for somebody by id, or pick one of the most active.",
+  nothing_left: "They like everything already.",
+};
 
 export class Problem extends Error {
   constructor(status, body) {
     super(body.reason || `The server answered with status ${status}.`);
     this.status = status;
-    this.hint = body.hint || "";
+    this.unknown = body.error === "unknown_id";
+    this.hint = HINTS[body.error] ?? body.hint ?? "";
   }
 }
 

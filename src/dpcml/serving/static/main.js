@@ -57,6 +57,7 @@ async function refresh() {
   } catch (problem) {
     if (turn !== state.turn) return;
     find("columns").replaceChildren();
+    find("found").hidden = Boolean(problem.unknown); // there is nobody to turn the dial for
     complain(problem);
   } finally {
     if (turn === state.turn) find("columns").removeAttribute("aria-busy");
@@ -96,7 +97,7 @@ function column(found) {
   const like = composing() ? add : null;
   const cards = groups.map((one) => interestCard(one, marks.get(one.number),
     each.filter((item) => item.reason?.interest === one.number), like));
-  const picture = drawMap(map, { interests: groups, recommended: list, marks, like });
+  const picture = drawMap(map, { interests: groups, past, recommended: list, marks, like });
   return make("section", { class: "column", "aria-label": model.model_class }, title,
     make("section", { class: "card recommended" }, make("h3", {}, "Recommended"),
       groups.length > 1 ? shares(groups, list, marks) : null, oneList(list, marks, like)),

@@ -6,11 +6,12 @@ const HIT = 10; // pixels around a dot that count as touching it
 const PAD = 18;
 const ROOM = 25; // pixels between two diamonds
 
-export function drawMap(items, { interests, recommended, marks, like }) {
+export function drawMap(items, { interests, past, recommended, marks, like }) {
   const canvas = make("canvas", { role: "img", "aria-label": spoken(items, interests, marks) });
   const tip = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
   const box = make("div", { class: "map" }, canvas, tip);
-  const owner = new Map(interests.flatMap((one) => one.items.map((item) => [String(item.id), one.number])));
+  const owner = new Map([...past.map((item) => [String(item.id), null]), // liked, of no interest that is known
+    ...interests.flatMap((one) => one.items.map((item) => [String(item.id), one.number]))]);
   const rings = new Map(recommended.map((item) => [String(item.id), item]));
   const most = Math.max(...items.map((item) => item.likes), 1);
   let width = 0, height = 0, near = null;
@@ -46,7 +47,8 @@ export function drawMap(items, { interests, recommended, marks, like }) {
     for (const item of items) if (!owner.has(String(item.id))) dot(pen, at([item.x, item.y]), size(item), colour("--dot"));
     for (const item of items) {
       const number = owner.get(String(item.id));
-      if (number !== undefined) dot(pen, at([item.x, item.y]), size(item) + 1, colour(marks.get(number).variable));
+      const fill = marks.get(number)?.variable || "--ink";
+      if (number !== undefined) dot(pen, at([item.x, item.y]), size(item) + 1, colour(fill));
     }
     for (const item of items) {
       const ring = rings.get(String(item.id));

@@ -60,6 +60,6 @@ export function shares(interests, items, marks) {
 
 export function plainHistory(items) {
   return make("article", { class: "interest" }, make("header", {}, make("h4", {}, "History")),
-    make("ul", { class: "chips small" }, ...items.slice(0, 40).map((item) => make("li", {}, item.title))),
+    make("ul", { class: "chips small plain" }, ...items.slice(0, 40).map((item) => make("li", {}, item.title))),
     items.length > 40 ? make("p", { class: "none" }, `and ${items.length - 40} more`) : null);
 }
