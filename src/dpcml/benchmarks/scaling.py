@@ -10,8 +10,8 @@ from dpcml.benchmarks.setting import Setting
 from dpcml.benchmarks.timing import best_seconds
 from dpcml.data.interactions import Interactions
 from dpcml.data.planted import planted
-from dpcml.models.dpcml import DPCML
 from dpcml.threads import thread_count
+from dpcml.training.order import usual_runs
 
 SIZES = (10**5, 10**6, 10**7)
 PER_USER = 40
@@ -52,7 +52,7 @@ def bench_scaling(
     repeats
         Epochs timed of each, in turns; the best counts. One more comes first and is not timed.
     setting
-        The step that is timed; by default with as many of a user's positives side by side as `DPCML` has.
+        The step that is timed; by default with as many of a user's positives side by side as `DPCML` would have.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def bench_scaling(
     >>> [world["items"] for world in found["worlds"]], found["growth"] > 0
     ([300, 300], True)
     """
-    threads, setting = thread_count(threads), setting or Setting(together=DPCML.together)
+    threads, setting = thread_count(threads), setting or Setting(together=usual_runs(PER_USER, 1))
     worlds = {f"{size:.0e}": world_of(size, n_items) for size in sizes}
     jobs: dict[str, Callable[[], object]] = {}
     for name, world in worlds.items():

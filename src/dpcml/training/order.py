@@ -9,6 +9,7 @@ from dpcml.kernels.owners import GROUPS, groups_of
 from dpcml.kernels.random import lay_out, mix, shuffle
 
 FEWEST_RUNS = 8  # of a user who has as many positives
+LONGEST = 4  # runs by default: longer ones were hardly faster
 
 
 class Order:
@@ -65,6 +66,17 @@ class Order:
         drawn = np.empty_like(positives)
         lay_out(positives, self._run_starts, runs[self._places], drawn)
         return drawn
+
+
+def usual_runs(n_positives: int, n_users: int) -> int:
+    """Return how many positives of a user go together by default: an eighth of what users have on average, 1 to 4.
+
+    Examples
+    --------
+    >>> usual_runs(75_000, 5_200), usual_runs(345_000, 6_000)
+    (1, 4)
+    """
+    return min(max(n_positives // max(n_users, 1) // FEWEST_RUNS, 1), LONGEST)
 
 
 def _runs(users: IntArray, together: int) -> tuple[IntArray, IntArray]:
