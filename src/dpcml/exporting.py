@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcml.arrays import Array
+from dpcml.arrays import Array, FloatArray
 from dpcml.errors import DataError, ParameterError
 from dpcml.files import atomic, atomic_folder
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
+from dpcml.projection import item_map
 from dpcml.registry import Registry
 from dpcml.version import version
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 USERS_AT_ONCE = 2048
-ABOUT = "export.json"
+ABOUT, MAP = "export.json", "item_map.npy"
 
 WRITERS: Registry[Callable[[Iterator[pl.DataFrame], Path], None]] = Registry("kind of file for lists")
 EXPORTS: Registry[Callable[[Recommender, Path], dict[str, Any]]] = Registry("form of export")
@@ -149,6 +150,8 @@ def _write_parquet(blocks: Iterator[pl.DataFrame], path: Path) -> None:
 def export(model: Recommender, to: str, folder: str | Path) -> Path:
     """Write what a model has learned for other programs: a folder with arrays and ``export.json``, which explains them.
 
+    Every export also has a map of the items, ``item_map.npy``: places in two dimensions, as the explorer page shows.
+
     Parameters
     ----------
     model
@@ -165,7 +168,7 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     >>> with tempfile.TemporaryDirectory() as place:
     ...     folder = export(EASE().fit(np.eye(4)), "npy", Path(place) / "arrays")
     ...     sorted(file.name for file in folder.iterdir())
-    ['export.json', 'item_ids.txt', 'user_ids.txt', 'weights_.npy']
+    ['export.json', 'item_ids.txt', 'item_map.npy', 'user_ids.txt', 'weights_.npy']
     """
     target, train = Path(folder).resolve(), model._fitted()
     write = EXPORTS[to]
@@ -178,9 +181,19 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
         for name, ids in (("user_ids.txt", train.user_ids), ("item_ids.txt", train.item_ids)):
             (new / name).write_text("".join(f"{one}\n" for one in ids.tolist()), encoding="utf-8")
         card = {"kind": "dpcml export", "form": to, "model": model.name, "version": version(), **about}
+        np.save(new / MAP, _places(model), allow_pickle=False)
+        card |= {"map": f"{MAP}: x and y of each item in two dimensions, within -1 to 1"}
         card |= {"ids": "a line of user_ids.txt and item_ids.txt for each user and item, in the order of the arrays"}
         (new / ABOUT).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return target
+
+
+def _places(model: Recommender) -> FloatArray:
+    """Return where every item lies on the map; shape (items, 2)."""
+    found = item_map(model, shown=model._fitted().n_items)
+    places = np.empty((len(found.rows), 2), np.float32)
+    places[found.rows] = found.places
+    return places
 
 
 @EXPORTS.register("npy")

@@ -119,6 +119,10 @@ def test_export(run, folder, tmp_path):
     users = pl.read_parquet(tmp_path / "x" / "users.parquet")
     assert users["number"].to_list()[:4] == [0, 1, 2, 0]
     np.testing.assert_array_equal(np.array(users["vector"].to_list(), np.float32)[3:6], model.user_vectors_[1])
+    places = np.load(tmp_path / "x" / "item_map.npy")
+    assert places.shape == (len((tmp_path / "x" / "item_ids.txt").read_text().splitlines()), 2)
+    assert np.abs(places).max() == 1.0
+    assert np.ptp(places, axis=0).tolist() == [2.0, 2.0], "the map is filled in both directions"
     run("export", "ease", "--to", "npy", "--out", "y")
     assert (tmp_path / "y" / "user_ids.txt").read_text().splitlines()[3] == "user 3"
 

@@ -17,9 +17,9 @@ import numpy as np
 from dpcml.errors import DataError, DpcmlError
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
+from dpcml.projection import ItemMap, item_map
 from dpcml.serving.failures import Refused
 from dpcml.serving.logs import say
-from dpcml.serving.projection import ItemMap, item_map
 from dpcml.serving.search import Finder
 from dpcml.storage import load, read_card
 
