@@ -116,6 +116,9 @@ def test_bad_calls(name, model):
     for n in (0, -3, 2.5, True):
         with pytest.raises(ParameterError, match="at least 1"):
             model.recommend("user-3", n=n)
+    for several in (["user-3", "user-4"], []):
+        with pytest.raises(ParameterError, match="pass one id"):
+            model.similar_users(several)
     for rows in ([60], [-1], ["user-3"]):
         with pytest.raises(ParameterError, match="row"):
             model.score(rows)

@@ -45,6 +45,21 @@ def test_interests_are_the_history_in_groups(model, parts):
             assert [share for _, share in one.categories] == sorted((s for _, s in one.categories), reverse=True)
 
 
+def test_interests_are_of_one_user(model):
+    with pytest.raises(ParameterError, match=r"user=\[3, 4\]: pass one id"):
+        model.interests([3, 4])
+    assert [one.name for one in model.interests([3])] == [one.name for one in model.interests(3)]
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5])
+def test_somebody_new_is_folded_in_once_for_a_list_and_its_reasons(model, monkeypatch, mix):
+    folded = []
+    fold = model._fold
+    monkeypatch.setattr(model, "_fold", lambda likes: folded.append(likes.shape[0]) or fold(likes))
+    model.recommend_new([[1, 5, 9], [2, 3]], n=4, explain=True, mix=mix)
+    assert folded == [2]
+
+
 def test_reasons_name_the_vector_that_won_and_items_that_are_liked(model, parts):
     train = parts.train
     ids, _, reasons = model.recommend([3, 4], n=6, explain=True)

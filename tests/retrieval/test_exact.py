@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from dpcml.retrieval import exact
-from dpcml.retrieval.exact import best_by_distance, best_by_scores, nothing_seen, queues_by_distance, seen_of
+from dpcml.retrieval.exact import Catalogue, best_by_distance, best_by_scores, nothing_seen, queues_by_distance, seen_of
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +36,13 @@ def brute(scores, likes, n, columns):
 def test_the_nearest_are_found_whatever_the_tiles(world, monkeypatch, n, some, tile):
     users, items, likes = world
     monkeypatch.setattr(exact, "CROSS_BYTES", tile)
-    columns = np.arange(3, 700, 7) if some else None
-    best, scores = best_by_distance(users, items, n, seen_of(likes), columns=columns)
+    columns, catalogue = np.arange(700), Catalogue.of(items)
+    if some:
+        columns = np.arange(3, 700, 7)
+        catalogue = catalogue.only(columns)
+    best, scores = best_by_distance(users, catalogue, n, seen_of(likes))
     truth = scores_of(users, items).max(axis=1)
-    expected = brute(truth, likes, n, np.arange(700) if columns is None else columns)
+    expected = brute(truth, likes, n, columns)
     there = best >= 0
     assert (scores[there] == np.take_along_axis(truth, expected, 1)[there]).all()
     assert np.isneginf(scores[~there]).all()
@@ -48,14 +51,14 @@ def test_the_nearest_are_found_whatever_the_tiles(world, monkeypatch, n, some, t
 
 def test_of_equal_items_the_first_comes_first(world):
     _, items, _ = world
-    best, _ = best_by_distance(items[[5]][:, None], items, 2, nothing_seen(1))
+    best, _ = best_by_distance(items[[5]][:, None], Catalogue.of(items), 2, nothing_seen(1))
     assert best[0].tolist() == [5, 11]
 
 
 @pytest.mark.parametrize("n", [4, 700])
 def test_queues_hold_the_items_of_their_own_vector(world, n):
     users, items, likes = world
-    queues, values = queues_by_distance(users, items, n, seen_of(likes))
+    queues, values = queues_by_distance(users, Catalogue.of(items), n, seen_of(likes))
     truth = scores_of(users, items)
     winner = truth.argmax(axis=1)
     for c in range(3):
@@ -67,8 +70,8 @@ def test_queues_hold_the_items_of_their_own_vector(world, n):
 
 def test_nobody_and_nothing():
     users, items = np.zeros((0, 2, 4), np.float32), np.zeros((5, 4), np.float32)
-    assert best_by_distance(users, items, 3, nothing_seen(0))[0].shape == (0, 3)
-    nothing = best_by_distance(np.zeros((2, 2, 4), np.float32), items[:0], 3, nothing_seen(2))
+    assert best_by_distance(users, Catalogue.of(items), 3, nothing_seen(0))[0].shape == (0, 3)
+    nothing = best_by_distance(np.zeros((2, 2, 4), np.float32), Catalogue.of(items[:0]), 3, nothing_seen(2))
     assert (nothing[0] == -1).all()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.benchmarks.timing import best_seconds, machine_load, milliseconds, seconds_of
 from dpcml.retrieval.ann import AnnIndex, IndexSettings, available
-from dpcml.retrieval.exact import CROSS_BYTES, VECTORS_AT_ONCE, Seen, best_by_distance
+from dpcml.retrieval.exact import CROSS_BYTES, VECTORS_AT_ONCE, Catalogue, Seen, best_by_distance, nothing_seen
 from dpcml.threads import thread_count
 
 PER_CLUSTER = 500  # items
@@ -66,7 +66,7 @@ def bench_recommend(
         rng = np.random.default_rng(seed)
         items = clustered(size, dim, rng)
         people, seen = _people(items, max(users, batch), n_vectors, n_seen, rng)
-        world = _Catalogue(items, np.einsum("id,id->i", items, items), people, seen, n)
+        world = _World(Catalogue.of(items), people, seen, n)
         figures: dict[str, Any] = {"items": size, "exact": _exact_figures(world, users, batch)}
         if available():
             figures["index"] = _index_figures(world, users, how, widths)
@@ -85,11 +85,10 @@ def bench_recommend(
 
 
 @dataclass(frozen=True)
-class _Catalogue:
+class _World:
     """Items, and people with what they have seen of them."""
 
-    items: FloatArray  # (items, d)
-    squares: FloatArray  # (items,)
+    items: Catalogue
     people: FloatArray  # (people, C, d)
     seen: Seen
     n: int  # length of the lists
@@ -101,12 +100,15 @@ class _Catalogue:
     def exact(self, first: int, last: int) -> tuple[IntArray, FloatArray]:
         """Return the lists of some people, by exact search."""
         some = self.people[first:last]
-        return best_by_distance(some, self.items, self.n, self.seen_by(first, last), item_squares=self.squares)
+        return best_by_distance(some, self.items, self.n, self.seen_by(first, last))
 
 
-def _exact_figures(world: _Catalogue, users: int, batch: int) -> dict[str, float]:
+def _exact_figures(world: _World, users: int, batch: int) -> dict[str, float]:
     world.exact(0, 1)  # compiles the kernel, or loads it
-    jobs = {"exact": lambda: world.exact(0, batch), "products": lambda: _products(world.people[:batch], world.items)}
+    jobs = {
+        "exact": lambda: world.exact(0, batch),
+        "products": lambda: _products(world.people[:batch], world.items.vectors),
+    }
     seconds = best_seconds(jobs, ROUNDS)
     return {
         **_latency(lambda u: world.exact(u, u + 1), min(users, 50)),
@@ -115,8 +117,8 @@ def _exact_figures(world: _Catalogue, users: int, batch: int) -> dict[str, float
     }
 
 
-def _index_figures(world: _Catalogue, users: int, how: IndexSettings, widths: Sequence[int]) -> dict[str, Any]:
-    index = AnnIndex(world.items, how)
+def _index_figures(world: _World, users: int, how: IndexSettings, widths: Sequence[int]) -> dict[str, Any]:
+    index = AnnIndex(world.items.vectors, how)
     build = seconds_of(index.build)
 
     def near(u: int) -> tuple[IntArray, FloatArray]:
@@ -155,8 +157,7 @@ def _people(
     vectors = centres + np.float32(NEAR / 2) * rng.standard_normal(centres.shape, dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     people = vectors.reshape(count, n_vectors, -1)
-    nothing = np.zeros(count + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-    near, _ = best_by_distance(people, items, 2 * n_seen, nothing)
+    near, _ = best_by_distance(people, Catalogue.of(items), 2 * n_seen, nothing_seen(count))
     liked = np.sort(near[:, ::2], axis=1).astype(np.int32)  # every other one: the list is of what is in between
     return people, (np.arange(count + 1) * n_seen, liked.ravel())
 

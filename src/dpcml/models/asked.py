@@ -12,7 +12,7 @@ from scipy import sparse
 from dpcml.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.errors import ParameterError
-from dpcml.models.checks import at_least, share
+from dpcml.models.checks import at_least, one_id, share
 from dpcml.models.histories import likes_of
 from dpcml.models.people import People
 from dpcml.retrieval.exact import best_by_scores, nothing_seen, seen_of
@@ -126,10 +126,17 @@ class Asked(ABC):
         return self._answer(People(likes), single, n, exclude_seen, items, where, mix, explain)
 
     def similar_items(self, item: Any, n: int = 10) -> tuple[Array, FloatArray]:
-        """Return the items most like one item: external ids and similarities, best first."""
+        """Return the items most like one item: external ids and similarities, best first.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> ItemKNN(shrink=0).fit(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])).similar_items(0, n=1)[0]
+        array([1])
+        """
         train = self._fitted()
         at_least("n", n, 1)
-        column = train.item_columns(np.atleast_1d(item))
+        column = train.item_columns(one_id("item", item))
         return _others(self._similarity(column)[0], column, n, train.item_ids)
 
     def similar_users(self, user: Any, n: int = 10) -> tuple[Array, FloatArray]:
@@ -143,7 +150,7 @@ class Asked(ABC):
         """
         train = self._fitted()
         at_least("n", n, 1)
-        row = train.user_rows(np.atleast_1d(user))
+        row = train.user_rows(one_id("user", user))
         return _others(self._user_similarity(int(row[0])), row, n, train.user_ids)
 
     def _answer(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcml.arrays import Array
 from dpcml.checks import at_least as at_least
 from dpcml.errors import ParameterError, did_you_mean
 
@@ -76,6 +77,22 @@ def bounds(name: str, value: Any) -> tuple[float, float]:
     if low > high:
         raise ParameterError(f"{name}={value!r}: the lower bound must not exceed the upper one")
     return low, high
+
+
+def one_id(name: str, value: Any) -> Array:
+    """Return an id as an array of one; reject several.
+
+    Examples
+    --------
+    >>> one_id("user", [3, 4])
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.ParameterError: user=[3, 4]: pass one id, and call this for each where there are several
+    """
+    found = np.atleast_1d(value)
+    if found.shape != (1,):
+        raise ParameterError(f"{name}={value!r}: pass one id, and call this for each where there are several")
+    return found
 
 
 def _number(value: Any) -> bool:

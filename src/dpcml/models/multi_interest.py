@@ -14,13 +14,13 @@ from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merging import merge
 from dpcml.errors import DataError, ParameterError
 from dpcml.models.base import Recommender
-from dpcml.models.checks import at_least
+from dpcml.models.checks import at_least, one_id
 from dpcml.models.histories import likes_of
 from dpcml.models.partial import grow
 from dpcml.models.people import People
 from dpcml.models.vectors import nearest_scores
 from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
-from dpcml.retrieval.exact import best_by_distance, nothing_seen, queues_by_distance, seen_of
+from dpcml.retrieval.exact import Catalogue, Seen, best_by_distance, nothing_seen, queues_by_distance, seen_of
 from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.interests import Interest, distances, group, interests_of
 from dpcml.retrieval.mix import mixed_lists
@@ -85,7 +85,7 @@ class MultiInterest(Recommender):
         1.0
         """
         train = self._fitted()
-        return self._interests(People.known(train, train.user_rows(np.atleast_1d(user))[:1]))[0]
+        return self._interests(People.known(train, train.user_rows(one_id("user", user))))[0]
 
     def interests_new(self, history: Any) -> list[Interest]:
         """Return the interests of somebody who was not in the training data, from what they like."""
@@ -141,8 +141,7 @@ class MultiInterest(Recommender):
         self._fitted()
         if len(self.item_vectors_) < self.ann_from:
             return False
-        self._once("index", lambda: None)
-        self._made["index"] = index_of(self.item_vectors_)
+        self._kept()["index"] = index_of(self.item_vectors_)
         return True
 
     def _index(self) -> AnnIndex | None:
@@ -154,7 +153,11 @@ class MultiInterest(Recommender):
 
     def _vectors(self, people: People) -> FloatArray:
         """Return the vectors of known or new people; shape (people, C, d)."""
-        return self._fold(people.likes) if people.rows is None else self.user_vectors_[people.rows]
+        if people.rows is not None:
+            return np.asarray(self.user_vectors_[people.rows])
+        if "vectors" not in people.found:
+            people.found["vectors"] = self._fold(people.likes)
+        return np.asarray(people.found["vectors"])
 
     def _fold(self, likes: sparse.csr_array) -> FloatArray:
         """Return vectors for likes of shape (people, items); shape (people, C, d)."""
@@ -185,13 +188,18 @@ class MultiInterest(Recommender):
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return what follows from the items' vectors, made when it is asked for first and kept while they stay."""
+        kept = self._kept()
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
+
+    def _kept(self) -> dict[str, Any]:
+        """Return what was made of the items' vectors that the model has now."""
         kept: dict[str, Any] = self.__dict__.get("_made", {})
         if kept.get("of") is not self.item_vectors_:
             kept = {"of": self.item_vectors_}
             self._made: dict[str, Any] = kept
-        if name not in kept:
-            kept[name] = make()
-        return kept[name]
+        return kept
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
@@ -199,18 +207,18 @@ class MultiInterest(Recommender):
     def _best(self, people: People, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
         index = self._index() if n <= BY_INDEX and allowed.all() else None
 
-        def find(vectors: FloatArray, some: People, **options: Any) -> tuple[IntArray, FloatArray]:
+        def find(vectors: FloatArray, some: People, catalogue: Catalogue, seen: Seen) -> tuple[IntArray, FloatArray]:
             if index is not None:
-                return best_with_index(index, vectors, n, **options)
-            return best_by_distance(vectors, self.item_vectors_, n, **options)
+                return best_with_index(index, vectors, catalogue, n, seen)
+            return best_by_distance(vectors, catalogue, n, seen)
 
         return self._in_blocks(find, people, allowed, exclude_seen)
 
     def _mixed(
         self, people: People, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
     ) -> tuple[IntArray, FloatArray]:
-        def find(vectors: FloatArray, some: People, **options: Any) -> tuple[IntArray, FloatArray]:
-            queues = queues_by_distance(vectors, self.item_vectors_, n, **options)
+        def find(vectors: FloatArray, some: People, catalogue: Catalogue, seen: Seen) -> tuple[IntArray, FloatArray]:
+            queues = queues_by_distance(vectors, catalogue, n, seen)
             shares = [group(own, self.item_vectors_, some.liked(k))[1] for k, own in enumerate(vectors)]
             return mixed_lists(*queues, np.reshape(shares, vectors.shape[:2]), n, mix)
 
@@ -219,14 +227,15 @@ class MultiInterest(Recommender):
     def _in_blocks(
         self, find: Callable[..., tuple[IntArray, FloatArray]], people: People, allowed: BoolArray, exclude_seen: bool
     ) -> tuple[IntArray, FloatArray]:
-        """Return what ``find(vectors, people, seen=..., columns=..., item_squares=...)`` gives, for all people."""
-        squares = self._once("squares", lambda: np.einsum("id,id->i", self.item_vectors_, self.item_vectors_))
-        columns = None if allowed.all() else np.flatnonzero(allowed)
+        """Return what ``find(vectors, people, catalogue, seen)`` gives, for all people."""
+        catalogue: Catalogue = self._once("catalogue", lambda: Catalogue.of(self.item_vectors_))
+        if not allowed.all():
+            catalogue = catalogue.only(np.flatnonzero(allowed))
         found = []
         for first in range(0, max(len(people), 1), PEOPLE_AT_ONCE):
             some = people.part(first, first + PEOPLE_AT_ONCE)
             seen = seen_of(some.likes) if exclude_seen else nothing_seen(len(some))
-            found.append(find(self._vectors(some), some, seen=seen, columns=columns, item_squares=squares))
+            found.append(find(self._vectors(some), some, catalogue, seen))
         best, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return best, self._from_distance(scores)
 

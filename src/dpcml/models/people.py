@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +22,8 @@ class People:
         Ones of shape (people, items).
     rows
         Their rows in the training data; None for people who are not in it.
+    found
+        What a model has found out about them while it answers, so that it is found once.
 
     Examples
     --------
@@ -32,6 +35,7 @@ class People:
 
     likes: sparse.csr_array
     rows: IntArray | None = None
+    found: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def known(cls, train: Interactions, rows: IntArray) -> People:
@@ -47,4 +51,6 @@ class People:
 
     def part(self, first: int, last: int) -> People:
         """Return the people from ``first`` to ``last``."""
+        if first <= 0 and last >= len(self):
+            return self
         return People(self.likes[first:last], None if self.rows is None else self.rows[first:last])

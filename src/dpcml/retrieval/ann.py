@@ -17,7 +17,7 @@ import numpy as np
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.extras import require
 from dpcml.files import atomic, cache_folder
-from dpcml.retrieval.exact import Seen, best_by_distance
+from dpcml.retrieval.exact import Catalogue, Seen, best_by_distance
 from dpcml.threads import thread_count
 
 EXTRA = "serve"
@@ -128,22 +128,22 @@ class AnnIndex:
 
 
 def best_with_index(
-    index: AnnIndex, users: FloatArray, n: int, seen: Seen, **exactly: Any
+    index: AnnIndex, users: FloatArray, catalogue: Catalogue, n: int, seen: Seen
 ) -> tuple[IntArray, FloatArray]:
-    """Return the best items by an index, and exactly for users of whom it finds too few; ``exactly`` is for the latter.
+    """Return the best items by an index, and exactly, from the catalogue, for users of whom it finds too few.
 
     Examples
     --------
     >>> items = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
     >>> everything = np.array([0, 49]), np.arange(49)
-    >>> best_with_index(AnnIndex(items).build(), items[None, :2], 2, everything)[0].tolist()
+    >>> best_with_index(AnnIndex(items).build(), items[None, :2], Catalogue.of(items), 2, everything)[0].tolist()
     [[49, -1]]
     """
     best, scores = index.best(users, n, seen)
     short = np.flatnonzero(best[:, -1] < 0)
     for u in short.tolist():
         mine = seen[0][u : u + 2], seen[1]
-        best[u], scores[u] = (part[0] for part in best_by_distance(users[[u]], index.items, n, mine, **exactly))
+        best[u], scores[u] = (part[0] for part in best_by_distance(users[[u]], catalogue, n, mine))
     return best, scores
 
 

@@ -78,31 +78,55 @@ def best_by_scores(
     return best, best_scores
 
 
-def best_by_distance(
-    users: FloatArray,
-    items: FloatArray,
-    n: int,
-    seen: Seen,
-    *,
-    columns: IntArray | None = None,
-    item_squares: FloatArray | None = None,
-) -> tuple[IntArray, FloatArray]:
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """The items that are candidates of anybody.
+
+    Parameters
+    ----------
+    vectors
+        Shape (candidates, d), float32.
+    squares
+        Their squared norms.
+    positions
+        Where they stand among all items, ascending.
+
+    Examples
+    --------
+    >>> films = Catalogue.of(np.array([[0, 2], [3, 4], [0, 1]], dtype=np.float32))
+    >>> films.only(np.array([1, 2])).squares.tolist()
+    [25.0, 1.0]
+    """
+
+    vectors: FloatArray
+    squares: FloatArray
+    positions: IntArray
+
+    @classmethod
+    def of(cls, items: FloatArray) -> Catalogue:
+        """Return the catalogue of all items."""
+        return cls(items, _squares(items), np.arange(len(items), dtype=np.int64))
+
+    def only(self, places: IntArray) -> Catalogue:
+        """Return some of these items, by ascending places in this catalogue."""
+        return Catalogue(self.vectors[places], self.squares[places], self.positions[places])
+
+
+def best_by_distance(users: FloatArray, catalogue: Catalogue, n: int, seen: Seen) -> tuple[IntArray, FloatArray]:
     """Return the items nearest to any of each user's vectors; scores are minus squared distances.
 
     Items go by in tiles: a matrix product for some users at once, whose results are merged while they are in the cache.
 
     Parameters
     ----------
-    users, items
-        Vectors of shapes (users, C, d) and (items, d), float32.
+    users
+        Vectors of shape (users, C, d), float32.
+    catalogue
+        The candidates.
     n
         How many items for each user.
     seen
-        CSR of items that are no candidates of a user.
-    columns
-        Positions of the only candidates, ascending; all items by default.
-    item_squares
-        Squared norms of all items, if they are known already.
+        CSR of items that are no candidates of a user, by their positions among all items.
 
     Returns
     -------
@@ -113,11 +137,10 @@ def best_by_distance(
     --------
     >>> ann = np.array([[[0, 0], [3, 4]]], dtype=np.float32)
     >>> films = np.array([[0, 2], [3, 4], [0, 1]], dtype=np.float32)
-    >>> best, scores = best_by_distance(ann, films, 2, nothing_seen(1))
+    >>> best, scores = best_by_distance(ann, Catalogue.of(films), 2, nothing_seen(1))
     >>> best.tolist(), scores.tolist()
     ([[1, 2]], [[0.0, -1.0]])
     """
-    catalogue = _Catalogue.of(items, columns, item_squares)
     best, best_scores = _empty((len(users), n))
 
     def merge(first: int, last: int, mine: Seen, tiles: Iterator[_Tile]) -> None:
@@ -134,15 +157,7 @@ def best_by_distance(
     return best, best_scores
 
 
-def queues_by_distance(
-    users: FloatArray,
-    items: FloatArray,
-    n: int,
-    seen: Seen,
-    *,
-    columns: IntArray | None = None,
-    item_squares: FloatArray | None = None,
-) -> tuple[IntArray, FloatArray]:
+def queues_by_distance(users: FloatArray, catalogue: Catalogue, n: int, seen: Seen) -> tuple[IntArray, FloatArray]:
     """Return, for each of each user's vectors, the best of the items that are nearer to it than to the others.
 
     Takes what `best_by_distance` takes.
@@ -156,10 +171,9 @@ def queues_by_distance(
     --------
     >>> ann = np.array([[[0, 0], [3, 4]]], dtype=np.float32)
     >>> films = np.array([[0, 2], [3, 4], [0, 1]], dtype=np.float32)
-    >>> queues_by_distance(ann, films, 2, nothing_seen(1))[0].tolist()
+    >>> queues_by_distance(ann, Catalogue.of(films), 2, nothing_seen(1))[0].tolist()
     [[[2, 0], [1, -1]]]
     """
-    catalogue = _Catalogue.of(items, columns, item_squares)
     n_vectors = users.shape[1]
     queues, values = _empty((len(users) * n_vectors, n))
 
@@ -180,24 +194,8 @@ def queues_by_distance(
     return queues.reshape(-1, n_vectors, n), values.reshape(-1, n_vectors, n)
 
 
-@dataclass(frozen=True, eq=False)
-class _Catalogue:
-    """The items that are candidates of anybody."""
-
-    vectors: FloatArray
-    squares: FloatArray
-    positions: IntArray
-
-    @classmethod
-    def of(cls, items: FloatArray, columns: IntArray | None, squares: FloatArray | None) -> _Catalogue:
-        if columns is None:
-            return cls(items, _squares(items) if squares is None else squares, np.arange(len(items), dtype=np.int64))
-        some = items[columns]
-        return cls(some, _squares(some) if squares is None else squares[columns], columns.astype(np.int64))
-
-
 def _walk(
-    users: FloatArray, catalogue: _Catalogue, seen: Seen, merge: Callable[[int, int, Seen, Iterator[_Tile]], None]
+    users: FloatArray, catalogue: Catalogue, seen: Seen, merge: Callable[[int, int, Seen, Iterator[_Tile]], None]
 ) -> None:
     """Call ``merge`` for blocks of users, with the tiles of all items against them."""
     n_users, n_vectors, dim = users.shape
@@ -209,7 +207,7 @@ def _walk(
         merge(first, last, (seen[0][first : last + 1], seen[1]), _tiles(some, own, catalogue))
 
 
-def _tiles(some: FloatArray, own: FloatArray, catalogue: _Catalogue) -> Iterator[_Tile]:
+def _tiles(some: FloatArray, own: FloatArray, catalogue: Catalogue) -> Iterator[_Tile]:
     size = max(1, CROSS_BYTES // (4 * len(some)))
     for low in range(0, len(catalogue.vectors), size):
         part = slice(low, low + size)
