@@ -179,13 +179,22 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     with atomic_folder(target) as new:
         about = write(model, new)
         for name, ids in (("user_ids.txt", train.user_ids), ("item_ids.txt", train.item_ids)):
-            (new / name).write_text("".join(f"{one}\n" for one in ids.tolist()), encoding="utf-8")
+            (new / name).write_text(_lines(ids, name), encoding="utf-8")
         card = {"kind": "dpcml export", "form": to, "model": model.name, "version": version(), **about}
         np.save(new / MAP, _places(model), allow_pickle=False)
         card |= {"map": f"{MAP}: x and y of each item in two dimensions, within -1 to 1"}
         card |= {"ids": "a line of user_ids.txt and item_ids.txt for each user and item, in the order of the arrays"}
         (new / ABOUT).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return target
+
+
+def _lines(ids: Array, name: str) -> str:
+    """Return ids, one a line."""
+    lines = [str(one) for one in ids.tolist()]
+    for one in lines:
+        if len(one.splitlines()) > 1:
+            raise DataError(f"id {one!r} has a line break: {name} holds an id a line; rename it in the data")
+    return "".join(f"{one}\n" for one in lines)
 
 
 def _places(model: Recommender) -> FloatArray:

@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from dpcml import DPCML, EASE, Interactions, load, save
 from dpcml.cli import app
 from dpcml.data.planted import planted
+from dpcml.errors import DataError
+from dpcml.exporting import export
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +108,13 @@ def test_similar_and_interests(run, folder):
     assert found["interests"] == [json.loads(json.dumps(one.to_dict())) for one in model.interests(4)]
     shown = run("interests", "dpcml", "--history", "3,5,9").stdout
     assert all(one.name in shown for one in model.interests_new([3, 5, 9]))
+
+
+def test_an_id_that_would_break_a_file_of_ids_is_refused_and_nothing_is_left(tmp_path):
+    data = Interactions.from_csr(np.eye(2), item_ids=["a", "two\nlines"])
+    with pytest.raises(DataError, match=r"id 'two\\nlines' has a line break: item_ids.txt holds an id a line"):
+        export(EASE().fit(data), "npy", tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_export(run, folder, tmp_path):
