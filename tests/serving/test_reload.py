@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dpcml import load, save
+from dpcml.serving import served
 
 RECOMMEND = "/api/v1/recommend"
 
@@ -69,3 +70,20 @@ def test_a_damaged_model_is_refused_and_the_old_one_stays(own_model, serve, dama
     assert client.post("/api/v1/recommend/batch", json={"users": list(range(200)), "n": 100}).status_code == 200
     assert 'dpcml_reloads_total{outcome="refused"} 1' in client.get("/metrics").text
     assert client.get("/ready").status_code == 200
+
+
+def test_a_model_that_is_replaced_while_it_is_read_has_its_own_card(own_model, models, monkeypatch):
+    """The card is read first: were the folder replaced right then, the new model would go by the old one's name."""
+    read, cards = served.read_card, []
+
+    def reads(directory):
+        cards.append(read(directory))
+        if len(cards) == 1:
+            save(load(models["again"]), own_model)
+        return cards[-1]
+
+    monkeypatch.setattr(served, "read_card", reads)
+    found = served.Served.load(own_model)
+    assert found.card == read(own_model)
+    assert found.card != cards[0]
+    assert found.model.recommend(7)[0].tolist() == load(models["again"]).recommend(7)[0].tolist()

@@ -59,6 +59,8 @@ class Served:
             try:
                 card = read_card(directory)
                 model = load(directory, mapped=False)
+                if read_card(directory) != card:
+                    raise DataError(f"{directory}: is being replaced; try again when that is done")
                 break
             except DataError:
                 if attempt + 1 == ATTEMPTS:
