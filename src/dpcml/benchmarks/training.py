@@ -21,7 +21,8 @@ from dpcml.models.neural.backend import torch_threads
 from dpcml.threads import thread_count
 
 RELEASED_BATCHES = 10  # timed per repetition; an epoch is extrapolated from them
-EPOCHS = 4  # one after the other in a turn, as in training: the first finds its caches full of other jobs' data
+WARM_UP = 2  # epochs before timing, so that the turmoil of a random start is over
+EPOCHS = 4  # one after the other in a turn, as in training
 
 Jobs = dict[str, Callable[[], object]]
 
@@ -71,10 +72,9 @@ def bench_training(
     jobs = _our_jobs(train, setting, threads)
     jobs["peak"] = lambda: peaks.append(peak_gflops(threads, size=peak_size))
     torch_jobs, note = _torch_jobs(train, setting, threads, released_batches)
-    seconds = {
-        name: [one / (EPOCHS if name.startswith(("ours", "best")) else 1) for one in times]
-        for name, times in all_seconds(jobs | torch_jobs, repeats).items()
-    }
+    jobs |= torch_jobs
+    in_a_row = dict.fromkeys((name for name in jobs if name.startswith(("ours", "best"))), EPOCHS)
+    seconds = all_seconds(jobs, repeats, in_a_row)
     ours, single = min(seconds["ours"]), min(seconds["ours, 1 thread"])
     share = min(released_batches * batch_size / train.n_positives, 1.0)
     released, released_threads = _quickest(seconds, "released")
@@ -129,8 +129,9 @@ def _our_jobs(train: Interactions, setting: Setting, threads: int) -> Jobs:
     jobs: Jobs = {}
     for name, count in (("ours", threads), ("ours, 1 thread", 1)):
         engine, numbers = setting.engine(train, count), itertools.count()
-        jobs[name] = _several(lambda engine=engine, numbers=numbers: engine.epoch(next(numbers), setting.rate))  # type: ignore[misc]
-        jobs[name]()
+        jobs[name] = lambda engine=engine, numbers=numbers: engine.epoch(next(numbers), setting.rate)  # type: ignore[misc]
+        for _ in range(WARM_UP):
+            jobs[name]()
     return jobs
 
 
@@ -146,19 +147,12 @@ def _torch_jobs(train: Interactions, setting: Setting, threads: int, released_ba
     for count in sorted({1, threads}):
         jobs[f"released, {count}"] = _on(count, lambda: released.run(released_batches))
         jobs[f"released, half the pairs, {count}"] = _on(count, lambda: lean.run(released_batches))
-        jobs[f"best, {count}"] = _on(count, _several(best.epoch))
+        jobs[f"best, {count}"] = _on(count, best.epoch)
     for training in (released, lean):
         _on(1, lambda training=training: training.run(1))()  # type: ignore[misc]
-    _on(1, _several(best.epoch))()
+    for _ in range(WARM_UP):
+        _on(1, best.epoch)()
     return jobs, None
-
-
-def _several(epoch: Callable[[], object]) -> Callable[[], object]:
-    def run() -> None:
-        for _ in range(EPOCHS):
-            epoch()
-
-    return run
 
 
 def _on(threads: int, job: Callable[[], object]) -> Callable[[], object]:
