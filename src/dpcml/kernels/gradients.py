@@ -13,7 +13,7 @@ from dpcml.kernels.owners import is_mine
 def _slot(table, slots, row, count, touched, gradients, width):
     """Return the slot of a row, a new one of zeros where it has none, and the number of slots.
 
-    The moments of a new row are asked for, because the optimiser will need them.
+    What the optimiser will change of a new row is asked for.
     """
     slot = slots[row]
     if slot < 0:
@@ -22,7 +22,7 @@ def _slot(table, slots, row, count, touched, gradients, width):
         touched[slot] = row
         for k in range(0, width, LANES):
             store(gradients, slot, k, splat(np.float32(0)))
-        fetch_moments(table, row, width)
+        fetch_row(table, row, width)
         count += 1
     return slot, count
 
@@ -37,8 +37,8 @@ def _keep(scratch, b, s, place, vectors, row, width):
 
 
 @njit(cache=True, inline="always")
-def fetch_moments(table, row, width):
-    """Ask for what the optimiser knows of a row."""
+def fetch_row(table, row, width):
+    """Ask for a row and its moments, to be changed soon."""
     for k in range(0, width, 2 * LANES):
         fetch_to_write(table.vectors, row, k)
         fetch_to_write(table.second, row, k)

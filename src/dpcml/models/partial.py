@@ -9,7 +9,7 @@ from scipy import sparse
 
 from dpcml.arrays import BoolArray, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError
+from dpcml.models.trained import check_negatives
 from dpcml.retrieval.interests import distances
 from dpcml.training.engine import Engine
 
@@ -43,9 +43,7 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
     """
     old = model._fitted()
     changed = _changed(old, both)
-    full = np.flatnonzero(both.per_user == both.n_items)
-    if len(full):
-        raise DataError(f"user {both.user_ids[full[0]]} likes all {both.n_items} items: there is no negative left")
+    check_negatives(both)
     n_new = both.n_items - old.n_items
     items = np.concatenate([model.item_vectors_, np.zeros((n_new, model.item_vectors_.shape[1]), np.float32)])
     users = np.zeros((both.n_users, *model.user_vectors_.shape[1:]), dtype=np.float32)

@@ -8,8 +8,8 @@ from dpcml.arrays import IntArray
 from dpcml.kernels.owners import GROUPS, groups_of
 from dpcml.kernels.random import lay_out, mix, shuffle
 
-FEWEST_RUNS = 8  # of a user who has as many positives
-LONGEST = 4  # runs by default: longer ones were hardly faster
+FEWEST_RUNS = 8  # a user's positives go in no fewer runs, where there are as many
+LONGEST = 4  # positives in a run by default: longer runs were hardly faster
 
 
 class Order:
