@@ -21,15 +21,14 @@ def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
     batch, found = twin.mine(engine, U, V, key, order), engine._scratch
     for b, (user, item, negative) in enumerate(batch):
         assert found.pairs[b].tolist() == [user, item]
-        assert found.negative[b].tolist() == negative
+        assert found.met[b].tolist() == [*negative, item]
         distance = ((U[user][:, None] - V[[item, *negative]]) ** 2).sum(axis=2)
-        assert found.winner[b] == distance[:, 0].argmin()
-        assert found.negative_winner[b].tolist() == distance[:, 1:].argmin(axis=0).tolist()
+        assert found.nearest[b].tolist() == np.roll(distance.argmin(axis=0), -1).tolist()
         margin = engine.plan.margin + distance[:, 0].min() - distance[:, 1:].min(axis=0)
-        assert found.active[b].tolist() == (margin > 0).tolist()
+        assert found.weight[b].tolist() == [*np.where(margin > 0, -2, 0), 2 * (margin > 0).sum()]
     hinges, _ = twin.objective(U, V, batch, engine.plan)
     np.testing.assert_allclose(found.hinge[: len(batch)], hinges, atol=2e-6)
-    assert 0 < found.active[: len(batch)].mean() < 1, "the world must have both kinds"
+    assert 0 < (found.weight[: len(batch), :-1] != 0).mean() < 1, "the world must have both kinds"
 
 
 def test_one_vector_per_user(build, twin):
@@ -37,8 +36,8 @@ def test_one_vector_per_user(build, twin):
     U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
     order, key = mined(engine)
     batch = twin.mine(engine, U, V, key, order)
-    assert engine._scratch.negative[: len(order), 0].tolist() == [found[0] for _, _, found in batch]
-    assert not engine._scratch.winner.any()
+    assert engine._scratch.met[: len(order), 0].tolist() == [found[0] for _, _, found in batch]
+    assert not engine._scratch.nearest.any()
     np.testing.assert_allclose(
         engine._scratch.hinge[: len(order)], twin.objective(U, V, batch, engine.plan)[0], atol=2e-6
     )
@@ -67,7 +66,7 @@ def test_two_stage_prefers_similar_items_by_the_formula(build, twin):
             candidates = found.chosen[b, 1:6]
             chances = twin.similar(V, found.pairs[b, 1], candidates)
             best_first = np.argsort(-chances)
-            picked = np.flatnonzero(candidates[best_first] == found.negative[b, 0])
+            picked = np.flatnonzero(candidates[best_first] == found.met[b, 0])
             expected += chances[best_first]
             observed[picked] += (
                 chances[best_first][picked] / chances[best_first][picked].sum()
@@ -89,6 +88,6 @@ def test_two_stage_takes_any_where_none_is_similar(build):
     for number in range(300):
         order, _ = mined(engine, number)
         b = int(np.flatnonzero(engine._data.users[order] == 1)[0])
-        same = engine._scratch.chosen[b, 1:5] == engine._scratch.negative[b, 0]
+        same = engine._scratch.chosen[b, 1:5] == engine._scratch.met[b, 0]
         places += same / same.sum()
     assert stats.chisquare(places).pvalue > 1e-3

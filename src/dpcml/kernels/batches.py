@@ -13,15 +13,11 @@ from numba import njit
 from dpcml.kernels.gradients import item_gradients, user_gradient
 from dpcml.kernels.mining import ALL, SIMILAR, SIMILAR_DRAW, claim, fetch_ahead, mine
 from dpcml.kernels.negatives import draw_negatives
+from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.random import bits_of, unit
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.steps import step_rows
 from dpcml.kernels.team import wait
-
-# Sums may be reordered into lanes, the same way on every thread; NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
-# References are not counted (_nrt): arrays live as long as the call, and counting took a third of the time.
-OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "fastmath": FAST, "error_model": "numpy", "_nrt": False}
 
 
 @cache
@@ -35,7 +31,7 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
     at_once = items_at_once(n_vectors)
     edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
 
-    @njit(**OPTIONS)
+    @njit(cache=True, **OPTIONS)
     def run(
         users, items, data, candidates, objective, steps, scratch, order, key, batch_size, n_candidates, begin, end,
         done, thread, n_threads,

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from dpcml.kernels.lanes import LANES, fetch_to_write, load, splat, store, total
+from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.owners import is_mine
 
 
@@ -28,15 +29,6 @@ def _slot(table, slots, row, count, touched, gradients, width):
 
 
 @njit(cache=True, inline="always")
-def _keep(scratch, b, s, place, vectors, row, width):
-    """Keep a user's vector as it is now: it is stepped before the gradients of items are summed."""
-    mined, mined_at = scratch.mined, scratch.mined_at
-    mined_at[b, s] = place
-    for k in range(0, width, LANES):
-        store(mined, place, k, load(vectors, row, k))
-
-
-@njit(cache=True, inline="always")
 def fetch_row(table, row, width):
     """Ask for a row and its moments, to be changed soon."""
     for k in range(0, width, 2 * LANES):
@@ -56,57 +48,55 @@ def _pull(gradients, slot, mine, row, theirs, other, weight, width):
 
 
 @njit(cache=True, inline="always")
+def _pull_apart(gradients, slot, mine, row, theirs, other, weight, apart, at, width):
+    """Do the same, and keep the difference: the item is pulled the other way, after the user has been stepped."""
+    factor = splat(weight)
+    for k in range(0, width, LANES):
+        difference = load(mine, row, k) - load(theirs, other, k)
+        store(apart, at, k, difference)
+        store(gradients, slot, k, load(gradients, slot, k) + factor * difference)
+
+
+@njit(cache=True, inline="always")
+def _pull_back(gradients, slot, apart, at, weight, width):
+    """Add a kept difference times the weight."""
+    factor = splat(weight)
+    for k in range(0, width, LANES):
+        store(gradients, slot, k, load(gradients, slot, k) + factor * load(apart, at, k))
+
+
+@njit(cache=True, inline="always")
 def user_gradient(users, items, objective, scratch, b, count, thread, constants):
     """Add what positive ``b`` of the batch asks of its user's vectors; returns how many vectors are touched so far."""
     n_vectors, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
-    pairs, vectors, item_vectors = scratch.pairs, users.vectors, items.vectors
-    negative, active = scratch.negative, scratch.active
-    two, first = np.float32(2), thread * len(touched)
-    user = np.int64(pairs[b, 0])
+    met, nearest, weight, apart = scratch.met, scratch.nearest, scratch.weight, scratch.apart
+    user = np.int64(scratch.pairs[b, 0])
     if n_vectors > 1 and objective.weight > 0 and scratch.opens[b]:
         if objective.per_pair:
             count = _pair_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
         else:
             count = _mean_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
-    n_active = 0
-    for s in range(kept):
-        if active[b, s]:
-            n_active += 1
-            row = user * n_vectors + scratch.negative_winner[b, s]
+    for s in range(kept + 1):
+        if weight[b, s] != 0:
+            row, at = user * n_vectors + nearest[b, s], b * (kept + 1) + s
             slot, count = _slot(users, slots, row, count, touched, gradients, width)
-            _pull(gradients, slot, vectors, row, item_vectors, negative[b, s], -two, width)
-            _keep(scratch, b, 1 + s, first + slot, vectors, row, width)
-    if n_active:
-        row = user * n_vectors + scratch.winner[b]
-        slot, count = _slot(users, slots, row, count, touched, gradients, width)
-        _pull(gradients, slot, vectors, row, item_vectors, pairs[b, 1], two * np.float32(n_active), width)
-        _keep(scratch, b, 0, first + slot, vectors, row, width)
+            _pull_apart(gradients, slot, users.vectors, row, items.vectors, met[b, s], weight[b, s], apart, at, width)
     return count
 
 
-@njit(cache=True, inline="always")
+@njit(**OPTIONS)
 def item_gradients(items, scratch, size, thread, n_threads, constants):
     """Sum the gradients of this thread's items; returns how many of them are touched."""
     _, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 1], scratch.touched[thread, 1], scratch.item_slot
-    pairs, vectors, mined, mined_at = scratch.pairs, items.vectors, scratch.mined, scratch.mined_at
-    active, negative = scratch.active, scratch.negative
-    two = np.float32(2)
+    met, weight, apart = scratch.met, scratch.weight, scratch.apart
     count = 0
     for b in range(size):
-        n_active = 0
-        for s in range(kept):
-            if active[b, s]:
-                n_active += 1
-                item = negative[b, s]
-                if is_mine(item, thread, n_threads):
-                    slot, count = _slot(items, slots, item, count, touched, gradients, width)
-                    _pull(gradients, slot, vectors, item, mined, mined_at[b, 1 + s], -two, width)
-        item = pairs[b, 1]
-        if n_active and is_mine(item, thread, n_threads):
-            slot, count = _slot(items, slots, item, count, touched, gradients, width)
-            _pull(gradients, slot, vectors, item, mined, mined_at[b, 0], two * np.float32(n_active), width)
+        for s in range(kept + 1):
+            if weight[b, s] != 0 and is_mine(met[b, s], thread, n_threads):
+                slot, count = _slot(items, slots, met[b, s], count, touched, gradients, width)
+                _pull_back(gradients, slot, apart, b * (kept + 1) + s, -weight[b, s], width)
     return count
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 from numba.np import arrayobj
 
 LANES = 8
@@ -182,18 +182,13 @@ def fold(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> Any:
 def _define(symbol: Callable[..., Any], instruction: str) -> None:
     """Give two vectors an operator."""
 
-    @intrinsic
-    def compute(typing, a, b):
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return getattr(builder, instruction)(*args, flags=FAST)
+    @type_callable(symbol)
+    def of_two(context):
+        return lambda a, b: lanes_type if isinstance(a, _Lanes) and isinstance(b, _Lanes) else None
 
-        return lanes_type(lanes_type, lanes_type), codegen
-
-    @overload(symbol, inline="always")
-    def operate(a, b):
-        if isinstance(a, _Lanes) and isinstance(b, _Lanes):
-            return lambda a, b: compute(a, b)
-        return None
+    @lower_builtin(symbol, _Lanes, _Lanes)
+    def compute(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return getattr(builder, instruction)(*args, flags=FAST)
 
 
 for _symbol, _instruction in (

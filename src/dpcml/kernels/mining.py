@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from dpcml.kernels.lanes import LANES, fetch_to_read, fetch_word
+from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.owners import is_mine
 from dpcml.kernels.simd import nearest_distances
 
@@ -19,7 +20,7 @@ ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are asked for while o
 A_LINE = 2 * LANES  # numbers in a cache line
 
 
-@njit(cache=True, inline="always")
+@njit(**OPTIONS)
 def claim(data, order, batch, first, size, scratch, thread, n_threads):
     """Note which positives of a batch belong to users of this thread; returns how many.
 
@@ -69,12 +70,10 @@ def mine(users, items, objective, scratch, b, chance, thread, constants):
     n_vectors, width, choice, at_once, n_candidates = constants
     chosen, near, pairs = scratch.chosen, scratch.near[thread], scratch.pairs
     vectors, squares = items.vectors, items.squares
-    negative, negative_winner, winner = scratch.negative, scratch.negative_winner, scratch.winner
-    active, hinge = scratch.active, scratch.hinge
+    met, nearest, weight, hinge = scratch.met, scratch.nearest, scratch.weight, scratch.hinge
     user, item = np.int64(pairs[b, 0]), np.int64(pairs[b, 1])
     nearest_distances(users, user, vectors, chosen, b, scratch.sums[thread], near, n_vectors, width, at_once)
     distance = near[0, 0] + squares[item] + objective.margin
-    winner[b] = _winner(near, 0, n_vectors)
     if choice == ALL:
         from_place, to_place = 1, n_candidates + 1
     elif choice == CLOSEST:
@@ -85,15 +84,16 @@ def mine(users, items, objective, scratch, b, chance, thread, constants):
             vectors, squares, chosen, b, n_candidates, width, objective.dim, chance, scratch.weights[thread]
         )
         to_place = from_place + 1
-    total = np.float32(0)
-    for place in range(from_place, to_place):
-        s = place - from_place
+    total, pulls, kept = np.float32(0), np.float32(0), to_place - from_place
+    for s in range(kept):
+        place = from_place + s
         value = distance - near[0, place] - squares[chosen[b, place]]
-        negative[b, s] = chosen[b, place]
-        negative_winner[b, s] = _winner(near, place, n_vectors)
-        active[b, s] = value > 0
+        met[b, s], nearest[b, s] = chosen[b, place], _winner(near, place, n_vectors)
+        weight[b, s] = np.float32(-2) if value > 0 else np.float32(0)
+        pulls -= weight[b, s]
         if not value <= 0:  # NaN shows in the loss
             total += value
+    met[b, kept], nearest[b, kept], weight[b, kept] = item, _winner(near, 0, n_vectors), pulls
     hinge[b] = total
 
 

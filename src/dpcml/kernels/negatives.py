@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.random import GOLDEN, below, bits_of, mix, unit
 
 TRIES = 32  # before a negative is picked by counting instead of by trial
@@ -85,7 +86,7 @@ def _settle(items, low, high, threshold, alias, n_items, item, bits):
     return nth_negative(items, low, high, below(mix(bits + GOLDEN), n_items - (high - low)))
 
 
-@njit(cache=True, inline="always")
+@njit(**OPTIONS)
 def draw_negatives(data, candidates, key, first, pairs, own, count, n, chosen):
     """Write ``n`` items that the user does not like to ``chosen[b, 1:]``, for the positives b in ``own[:count]``.
 

@@ -64,10 +64,9 @@ class Scratch(NamedTuple):
     pairs: IntArray  # (batch, 2) int32 user and item of each positive
     own: IntArray  # (threads, batch) int32 the positives of each thread's users
     opens: BoolArray  # (batch,) whether a positive is the first of its user in the batch
-    winner: IntArray  # (batch,) int32 the positive's nearest vector
-    negative: IntArray  # (batch, kept) int32
-    negative_winner: IntArray  # (batch, kept) int32
-    active: BoolArray  # (batch, kept)
+    met: IntArray  # (batch, kept + 1) int32: the negatives that are kept, then the positive
+    nearest: IntArray  # (batch, kept + 1) int32: the user's vector that is nearest to each
+    weight: FloatArray  # (batch, kept + 1) float32: how hard each is pulled to the user, below 0 for away, 0 for not
     hinge: FloatArray  # (batch,) float32
     chosen: IntArray  # (batch, 1 + candidates) int32: the positive, then its candidates
     sums: FloatArray  # (threads, places * vectors, lanes) float32 of a positive and its candidates, see `simd`
@@ -75,8 +74,7 @@ class Scratch(NamedTuple):
     weights: FloatArray  # (threads, candidates) float64 chances of similar candidates
     gradients: FloatArray  # (threads, 2, slots, width) float32: of user rows, of item rows
     touched: IntArray  # (threads, 2, slots) int32: the row of each slot
-    mined: FloatArray  # (threads * slots, width) float32: users' vectors of the slots as they were when mined
-    mined_at: IntArray  # (batch, 1 + kept) int32: where those nearest to a positive and its negatives are in it
+    apart: FloatArray  # (batch * (kept + 1), whole lines) float32: users' nearest vectors less the items they met
     user_slot: IntArray  # (user rows,) int32, -1 where a row has no slot
     item_slot: IntArray  # (items,) int32
     met_in: IntArray  # (users,) int32 the batch in which a user was met last

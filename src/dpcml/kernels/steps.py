@@ -6,11 +6,12 @@ import numpy as np
 from numba import njit
 
 from dpcml.kernels.lanes import LANES, fetch_to_write, load, root, splat, store, total
+from dpcml.kernels.options import OPTIONS
 
 AHEAD = 4  # rows whose numbers are fetched while one is updated
 
 
-@njit(cache=True, inline="always")
+@njit(**OPTIONS)
 def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, width):
     """Update rows by Adam, or Adagrad where there are no first moments; free their slots; renew their squared norms.
 

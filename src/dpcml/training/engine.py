@@ -14,6 +14,7 @@ from dpcml.arrays import Array, FloatArray, IntArray, aligned
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.batches import batch_kernel
 from dpcml.kernels.lanes import LANES, padded
+from dpcml.kernels.mining import A_LINE
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.state import Objective, Scratch, Steps, Table
@@ -200,10 +201,9 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
         pairs=np.zeros((size, 2), np.int32),
         own=np.zeros((threads, size), np.int32),
         opens=np.zeros(size, np.bool_),
-        winner=np.zeros(size, np.int32),
-        negative=np.zeros((size, kept), np.int32),
-        negative_winner=np.zeros((size, kept), np.int32),
-        active=np.zeros((size, kept), np.bool_),
+        met=np.zeros((size, kept + 1), np.int32),
+        nearest=np.zeros((size, kept + 1), np.int32),
+        weight=np.zeros((size, kept + 1), np.float32),
         hinge=np.zeros(size, np.float32),
         chosen=np.zeros((size, places), np.int32),
         sums=aligned((threads, padded(places) * n_vectors, LANES)),
@@ -211,8 +211,7 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
         weights=np.zeros((threads, plan.n_candidates), np.float64),
         gradients=aligned((threads, 2, slots, users.vectors.shape[1])),
         touched=np.zeros((threads, 2, slots), np.int32),
-        mined=aligned((threads * slots, users.vectors.shape[1])),
-        mined_at=np.zeros((size, 1 + kept), np.int32),
+        apart=aligned((size * (kept + 1), -(-users.vectors.shape[1] // A_LINE) * A_LINE)),  # a line has one writer
         user_slot=np.full(len(users.vectors), -1, np.int32),
         item_slot=np.full(len(items.vectors), -1, np.int32),
         met_in=np.zeros(len(users.vectors) // n_vectors, np.int32),
