@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from dpcml.kernels.negatives import is_positive
+from dpcml.kernels.ranking import insert
 
 CHUNK = 256  # items whose scores are compared with the last of the list before any of them is looked at
 
@@ -58,7 +59,7 @@ def nearest_top(cross, user_squares, item_squares, columns, seen_ptr, seen, foun
                     continue
                 item = columns[first + i]
                 if not is_positive(seen, seen_ptr[u], seen_ptr[u + 1], item):
-                    _insert(best, best_scores, u, found[u], item, scores[i])
+                    insert(best, best_scores, u, found[u], item, scores[i])
                     found[u] = min(found[u] + 1, n)
 
 
@@ -83,16 +84,5 @@ def nearest_queues(cross, user_squares, item_squares, columns, seen_ptr, seen, f
             if found[row] == n and score <= best_scores[row, n - 1]:
                 continue
             if not is_positive(seen, seen_ptr[u], seen_ptr[u + 1], columns[i]):
-                _insert(best, best_scores, row, found[row], columns[i], score)
+                insert(best, best_scores, row, found[row], columns[i], score)
                 found[row] = min(found[row] + 1, n)
-
-
-@njit(cache=True, inline="always")
-def _insert(best, best_scores, u, found, item, score):
-    place = min(found, best.shape[1] - 1)
-    while place > 0 and best_scores[u, place - 1] < score:
-        best_scores[u, place] = best_scores[u, place - 1]
-        best[u, place] = best[u, place - 1]
-        place -= 1
-    best_scores[u, place] = score
-    best[u, place] = item

@@ -87,13 +87,19 @@ def top(scores, users, seen_ptr, seen, best, best_scores, start, stop):
             mine = row[i]
             if mine == -np.inf or (found == n and mine <= best_scores[b, n - 1]):
                 continue
-            place = min(found, n - 1)
-            while place > 0 and best_scores[b, place - 1] < mine:
-                best_scores[b, place] = best_scores[b, place - 1]
-                best[b, place] = best[b, place - 1]
-                place -= 1
-            best_scores[b, place] = mine
-            best[b, place] = i
+            insert(best, best_scores, b, found, i, mine)
             found = min(found + 1, n)
         best_scores[b, found:] = -np.inf
         best[b, found:] = -1
+
+
+@njit(cache=True, inline="always")
+def insert(best, best_scores, row, found, item, score):
+    """Put an item into a row of the ``found`` best so far, behind those with the same score; the last may drop out."""
+    place = min(found, best.shape[1] - 1)
+    while place > 0 and best_scores[row, place - 1] < score:
+        best_scores[row, place] = best_scores[row, place - 1]
+        best[row, place] = best[row, place - 1]
+        place -= 1
+    best_scores[row, place] = score
+    best[row, place] = item

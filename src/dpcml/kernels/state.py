@@ -57,6 +57,21 @@ class Steps(NamedTuple):
     keep_first: np.float32  # beta_1
     keep_second: np.float32  # beta_2
 
+    @classmethod
+    def adam(cls, rates: FloatArray, k: IntArray) -> Steps:
+        """Return Adam's steps number ``k``, from 1 on, with the bias correction folded into rates and offsets.
+
+        Examples
+        --------
+        >>> [round(float(rate), 4) for rate in Steps.adam(np.full(2, 0.1), np.array([1, 10**6])).rate]
+        [0.0316, 0.1]
+        """
+        keep_first, keep_second = 0.9, 0.999
+        correction = np.sqrt(1 - keep_second**k)
+        rate, epsilon = rates * correction / (1 - keep_first**k), 1e-8 * correction
+        kept = np.float32(keep_first), np.float32(keep_second)
+        return cls(rate.astype(np.float32), epsilon.astype(np.float32), *kept)
+
 
 class Scratch(NamedTuple):
     """What threads write down between barriers."""

@@ -157,10 +157,5 @@ def _similarity(liked: FloatArray, pool: FloatArray) -> FloatArray:
 
 @cache
 def _steps(count: int, rate: float) -> Steps:
-    """Return the rates of Adam's steps, falling to 0, with its bias correction folded in."""
-    keep_first, keep_second = 0.9, 0.999
-    k = np.arange(1, count + 1)
-    correction = np.sqrt(1 - keep_second**k)
-    rates = rate * (1 - (k - 1) / count) * correction / (1 - keep_first**k)
-    kept = np.float32(keep_first), np.float32(keep_second)
-    return Steps(rates.astype(np.float32), (1e-8 * correction).astype(np.float32), *kept)
+    """Return Adam's steps, with a rate that falls to 0."""
+    return Steps.adam(rate * (1 - np.arange(count) / max(count, 1)), np.arange(1, count + 1))

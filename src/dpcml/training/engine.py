@@ -222,13 +222,9 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
 
 @lru_cache(maxsize=2)  # the rate changes from epoch to epoch
 def _steps(optimiser: str, rate: float) -> Steps:
-    """Return the rate of every batch since training began; Adam's bias correction is folded into it."""
-    keep_first, keep_second = 0.9, 0.999
-    k = np.maximum(np.arange(TABLE_STEPS), 1)
+    """Return the rate of every batch since training began."""
+    rates = np.full(TABLE_STEPS, rate)
     if optimiser == "adam":
-        correction = np.sqrt(1 - keep_second**k)
-        rates, epsilons = rate * correction / (1 - keep_first**k), 1e-8 * correction
-    else:
-        rates, epsilons = np.full(TABLE_STEPS, rate), np.full(TABLE_STEPS, 1e-10)
-    kept = np.float32(keep_first), np.float32(keep_second)
-    return Steps(rates.astype(np.float32), epsilons.astype(np.float32), *kept)
+        return Steps.adam(rates, np.maximum(np.arange(TABLE_STEPS), 1))
+    none = np.float32(0)
+    return Steps(rates.astype(np.float32), np.full(TABLE_STEPS, 1e-10, np.float32), none, none)
