@@ -57,6 +57,8 @@ def test_parameters_round_trip_and_unknown_ones_are_refused(name):
     assert model.set_params(**model.get_params()) is model
     with pytest.raises(ParameterError, match="has no parameter 'no_such'"):
         model.set_params(no_such=1)
+    with pytest.raises((ParameterError, TypeError), match="no_such"):
+        model.fit(np.ones((3, 4)), no_such=1)
 
 
 def test_recommend_speaks_external_ids_and_leaves_out_seen_items(model, split):

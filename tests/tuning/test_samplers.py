@@ -62,6 +62,13 @@ def test_bayes_goes_where_it_is_better():
     assert good[0] > 2 * good[1]
 
 
+def test_optuna_may_talk_as_before():
+    optuna = pytest.importorskip("optuna")
+    before = optuna.logging.get_verbosity()
+    SAMPLERS["bayes"](SPACE, 0)
+    assert optuna.logging.get_verbosity() == before
+
+
 def test_bayes_takes_failures():
     sampler = SAMPLERS["bayes"](SPACE, 0)
     for _ in range(3):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -94,12 +95,23 @@ class Recommender(Asked):
         **options
             What trained models take besides: ``checkpoint``, ``resume``, ``callbacks``, ``progress``.
         """
+        self._check_options(options)
         data = as_interactions(train)
         if not data.n_positives:
             raise DataError(f"{type(self).__name__} cannot learn from {data!r}: training needs at least one positive")
         self._fit(data, None if valid is None else as_interactions(valid), **options)
         self.train_ = data
         return self
+
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        taken = signature(self._fit).parameters.values()
+        if any(one.kind is one.VAR_KEYWORD for one in taken):
+            return
+        known = [one.name for one in taken if one.kind is one.KEYWORD_ONLY]
+        for name in options:
+            if name not in known:
+                can = f"it takes {', '.join(known)}" if known else "it learns in one step and takes no options"
+                raise ParameterError(f"{type(self).__name__}.fit has no option {name!r}: {can}")
 
     def get_params(self) -> dict[str, Any]:
         """Return the hyper-parameters by name.

@@ -104,10 +104,12 @@ class Bayes(Random):
     def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
         self._optuna = require("optuna", "tune")
-        self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         # Points are asked for in batches: those without a value yet count as bad, so that a batch is not all alike.
         kind = self._optuna.samplers.TPESampler
+        said, logging = self._optuna.logging.get_verbosity(), self._optuna.logging
+        logging.set_verbosity(logging.WARNING)  # a study would announce itself
         self._study = self._optuna.create_study(direction="maximize", sampler=kind(seed=seed, constant_liar=True))
+        logging.set_verbosity(said)
         self._asked: dict[str, Any] = {}
 
     def propose(self, n: int) -> list[Point]:
