@@ -1,5 +1,6 @@
 """Trials in processes and on Ray must give what they give here; a worker that dies must not stop the others."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ from dpcml.errors import MissingExtraError, ParameterError
 from dpcml.extras import require
 from dpcml.threads import thread_count
 from dpcml.tuning.engines import ENGINES, InProcess, Share, share_of, threads_of_children
-from dpcml.tuning.processes import Processes
+from dpcml.tuning.processes import Processes, _serve
 from dpcml.tuning.trial import Task
 
 TASKS = [Task(k, "itemknn", {"k": k, "shrink": 1.0}) for k in (1, 2, 3)] + [Task(4, "itemknn", {"k": -1})]
@@ -81,3 +82,13 @@ def test_a_missing_ray_says_how_to_install_it(parts, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dpcml\[ray\]'"):
         ENGINES["ray"](parts[0], parts[1], Share(1, 1))
+
+
+def test_a_worker_whose_search_is_gone_ends_quietly(parts):
+    """It may find that out when it asks for a trial, or when it has done one."""
+    for tasks in [], [Task(1, "popularity", metric="MAP")]:
+        ours, theirs = multiprocessing.Pipe()
+        for task in tasks:
+            ours.send(task)
+        ours.close()
+        assert _serve(theirs, parts[0], parts[1]) is None

@@ -54,9 +54,9 @@ class Worker:
 
     def end(self) -> None:
         """End the process, whatever it does."""
-        self.line.close()
         self.process.kill()
         self.process.join()
+        self.line.close()  # last: a process that finds its line closed would complain
 
 
 class Processes:
@@ -113,9 +113,6 @@ def _deaf_children() -> Iterator[None]:
 
 
 def _serve(line: Connection, train: Interactions, valid: Interactions) -> None:
-    while True:
-        try:
-            task = line.recv()
-        except EOFError:
-            return
-        line.send(run_trial(task, train, valid))
+    with suppress(EOFError, OSError):  # the one that searches is gone
+        while True:
+            line.send(run_trial(line.recv(), train, valid))
