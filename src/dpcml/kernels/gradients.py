@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import LANES, fetch_to_write, load, splat, store, total
+from dpcml.kernels.lanes import LANES, load, splat, store, total
 from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.owners import is_mine
+from dpcml.kernels.steps import fetch_row
 
 
 @njit(cache=True, inline="always")
@@ -29,16 +30,6 @@ def _slot(table, slots, row, count, touched, gradients, width):
 
 
 @njit(cache=True, inline="always")
-def fetch_row(table, row, width):
-    """Ask for a row and its moments, to be changed soon."""
-    for k in range(0, width, 2 * LANES):
-        fetch_to_write(table.vectors, row, k)
-        fetch_to_write(table.second, row, k)
-        if len(table.first) > 0:
-            fetch_to_write(table.first, row, k)
-
-
-@njit(cache=True, inline="always")
 def _pull(gradients, slot, mine, row, theirs, other, weight, width):
     """Add the gradient of ``weight / 2`` times the squared distance of two rows."""
     factor = splat(weight)
@@ -49,7 +40,7 @@ def _pull(gradients, slot, mine, row, theirs, other, weight, width):
 
 @njit(cache=True, inline="always")
 def _pull_apart(gradients, slot, mine, row, theirs, other, weight, apart, at, width):
-    """Do the same, and keep the difference: the item is pulled the other way, after the user has been stepped."""
+    """Do what `_pull` does, and keep the difference: the item is pulled back by it when the user has been stepped."""
     factor = splat(weight)
     for k in range(0, width, LANES):
         difference = load(mine, row, k) - load(theirs, other, k)

@@ -19,6 +19,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model, ty
 from numba.np import arrayobj
 
 LANES = 8
+A_LINE = 2 * LANES  # numbers in a cache line
 FAST = ("contract",)  # a product and a sum may become one instruction; nothing is reordered
 
 FLOAT, INT, INDEX = ir.FloatType(), ir.IntType(32), ir.IntType(64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import LANES, fetch_to_read, fetch_word
+from dpcml.kernels.lanes import A_LINE, fetch_to_read, fetch_word
 from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.owners import is_mine
 from dpcml.kernels.simd import nearest_distances
@@ -17,7 +17,6 @@ ALL, CLOSEST, SIMILAR = 0, 1, 2  # what is kept of the candidates
 
 SIMILAR_DRAW = 1 << 19  # number of the draw that picks among similar candidates
 ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are asked for while one is mined
-A_LINE = 2 * LANES  # numbers in a cache line
 
 
 @njit(**OPTIONS)
@@ -117,7 +116,7 @@ def _closest(squares, chosen, b, near, n_candidates):
     return place
 
 
-@njit(cache=True)
+@njit
 def _similar(vectors, squares, chosen, b, n_candidates, width, dim, chance, weights):
     """Pick a candidate by the inverse density of its cosine with the positive; any, where none is above 0.
 

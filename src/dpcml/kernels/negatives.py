@@ -71,7 +71,7 @@ def _candidate(threshold, alias, n_items, bits):
     return item
 
 
-@njit(cache=True)
+@njit
 def _settle(items, low, high, threshold, alias, n_items, item, bits):
     """Return the item if it is no positive, else another one.
 

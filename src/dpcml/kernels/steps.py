@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import LANES, fetch_to_write, load, root, splat, store, total
+from dpcml.kernels.lanes import A_LINE, LANES, fetch_to_write, load, root, splat, store, total
 from dpcml.kernels.options import OPTIONS
 
 AHEAD = 4  # rows whose numbers are fetched while one is updated
@@ -25,11 +25,7 @@ def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, w
     rate, epsilon = steps.rate[place], steps.epsilon[place]
     for slot in range(count):
         if slot + AHEAD < count:
-            for k in range(0, width, 2 * LANES):
-                fetch_to_write(vectors, touched[slot + AHEAD], k)
-                fetch_to_write(seconds, touched[slot + AHEAD], k)
-                if with_momentum:
-                    fetch_to_write(firsts, touched[slot + AHEAD], k)
+            fetch_row(table, touched[slot + AHEAD], width)
         row = touched[slot]
         slots[row] = -1
         if with_momentum:
@@ -44,6 +40,16 @@ def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, w
                 store(vectors, row, k, load(vectors, row, k) * scale)
             square = np.float32(1)
         squares[row] = square
+
+
+@njit(cache=True, inline="always")
+def fetch_row(table, row, width):
+    """Ask for a row and its moments, to be changed soon."""
+    for k in range(0, width, A_LINE):
+        fetch_to_write(table.vectors, row, k)
+        fetch_to_write(table.second, row, k)
+        if len(table.first) > 0:
+            fetch_to_write(table.first, row, k)
 
 
 @njit(cache=True, inline="always")

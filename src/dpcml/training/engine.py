@@ -13,8 +13,7 @@ import numpy as np
 from dpcml.arrays import Array, FloatArray, IntArray, aligned
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.batches import batch_kernel
-from dpcml.kernels.lanes import LANES, padded
-from dpcml.kernels.mining import A_LINE
+from dpcml.kernels.lanes import A_LINE, LANES, padded
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.state import Objective, Scratch, Steps, Table

@@ -106,10 +106,13 @@ class Bayes(Random):
         self._optuna = require("optuna", "tune")
         # Points are asked for in batches: those without a value yet count as bad, so that a batch is not all alike.
         kind = self._optuna.samplers.TPESampler
-        said, logging = self._optuna.logging.get_verbosity(), self._optuna.logging
+        logging = self._optuna.logging
+        before = logging.get_verbosity()
         logging.set_verbosity(logging.WARNING)  # a study would announce itself
-        self._study = self._optuna.create_study(direction="maximize", sampler=kind(seed=seed, constant_liar=True))
-        logging.set_verbosity(said)
+        try:
+            self._study = self._optuna.create_study(direction="maximize", sampler=kind(seed=seed, constant_liar=True))
+        finally:
+            logging.set_verbosity(before)
         self._asked: dict[str, Any] = {}
 
     def propose(self, n: int) -> list[Point]:
