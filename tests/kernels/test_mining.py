@@ -1,15 +1,29 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from dpcml.kernels.owners import groups_of
 from dpcml.kernels.random import epoch_key
 
 
 def mined(engine, number=4):
-    """Mine the whole world in one batch and return the order of positives and the key."""
+    """Mine the whole world in one batch; return the order of positives, the key, and what was found for each."""
     engine.epoch(number, 0.0)
     key = epoch_key(engine.plan.seed, number)
-    return engine._order.draw(key), key
+    order, scratch = engine._order.draw(key), engine._scratch
+    groups = np.empty(len(order), np.uint8)
+    groups_of(engine._data.users[order], groups)
+    place = np.argsort(np.argsort(groups, kind="stable"))  # positives are mined group by group
+    met, nearest, weight = (
+        rows.reshape(len(scratch.pairs), -1)[place] for rows in (scratch.met, scratch.nearest, scratch.weight)
+    )
+    found = SimpleNamespace(
+        pairs=scratch.pairs[place], chosen=scratch.chosen[place], hinge=scratch.hinge[place],
+        met=met, nearest=nearest, weight=weight,
+    )  # fmt: skip
+    return order, key, found
 
 
 @pytest.mark.parametrize("negatives", ["uniform", "popularity", "hard", "two-stage"])
@@ -17,8 +31,8 @@ def mined(engine, number=4):
 def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
     engine = build(negatives, n_threads=threads, dim=8 if negatives == "two-stage" else 7)
     U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
-    order, key = mined(engine)
-    batch, found = twin.mine(engine, U, V, key, order), engine._scratch
+    order, key, found = mined(engine)
+    batch = twin.mine(engine, U, V, key, order)
     for b, (user, item, negative) in enumerate(batch):
         assert found.pairs[b].tolist() == [user, item]
         assert found.met[b].tolist() == [*negative, item]
@@ -27,20 +41,18 @@ def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
         margin = engine.plan.margin + distance[:, 0].min() - distance[:, 1:].min(axis=0)
         assert found.weight[b].tolist() == [*np.where(margin > 0, -2, 0), 2 * (margin > 0).sum()]
     hinges, _ = twin.objective(U, V, batch, engine.plan)
-    np.testing.assert_allclose(found.hinge[: len(batch)], hinges, atol=2e-6)
-    assert 0 < (found.weight[: len(batch), :-1] != 0).mean() < 1, "the world must have both kinds"
+    np.testing.assert_allclose(found.hinge, hinges, atol=2e-6)
+    assert 0 < (found.weight[:, :-1] != 0).mean() < 1, "the world must have both kinds"
 
 
 def test_one_vector_per_user(build, twin):
     engine = build("hard", n_vectors=1)
     U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
-    order, key = mined(engine)
+    order, key, found = mined(engine)
     batch = twin.mine(engine, U, V, key, order)
-    assert engine._scratch.met[: len(order), 0].tolist() == [found[0] for _, _, found in batch]
-    assert not engine._scratch.nearest.any()
-    np.testing.assert_allclose(
-        engine._scratch.hinge[: len(order)], twin.objective(U, V, batch, engine.plan)[0], atol=2e-6
-    )
+    assert found.met[:, 0].tolist() == [negatives[0] for _, _, negatives in batch]
+    assert not found.nearest.any()
+    np.testing.assert_allclose(found.hinge, twin.objective(U, V, batch, engine.plan)[0], atol=2e-6)
 
 
 def test_loss_is_the_mean_hinge(build):
@@ -60,8 +72,7 @@ def test_two_stage_prefers_similar_items_by_the_formula(build, twin):
     V = engine.item_vectors.astype(float)
     expected, observed = np.zeros(5), np.zeros(5)
     for number in range(12):
-        engine.epoch(number, 0.0)
-        found = engine._scratch
+        _, _, found = mined(engine, number)
         for b in range(len(engine._data.items)):
             candidates = found.chosen[b, 1:6]
             chances = twin.similar(V, found.pairs[b, 1], candidates)
@@ -86,8 +97,8 @@ def test_two_stage_takes_any_where_none_is_similar(build):
     engine.items.squares[:] = 1
     places = np.zeros(4)
     for number in range(300):
-        order, _ = mined(engine, number)
+        order, _, found = mined(engine, number)
         b = int(np.flatnonzero(engine._data.users[order] == 1)[0])
-        same = engine._scratch.chosen[b, 1:5] == engine._scratch.met[b, 0]
+        same = found.chosen[b, 1:5] == found.met[b, 0]
         places += same / same.sum()
     assert stats.chisquare(places).pvalue > 1e-3

@@ -19,8 +19,8 @@ def ask(data, user, item):
 
 
 @njit
-def draw(data, candidates, key, first, pairs, own, n, chosen):
-    draw_negatives(data, candidates, key, first, pairs, own, len(own), n, chosen)
+def draw(data, candidates, key, first, pairs, low, high, n, chosen):
+    draw_negatives(data, candidates, key, first, pairs, np.arange(high), low, high, n, chosen)
 
 
 def drawn(world, negatives="uniform", number=0, user=None, repeats=1):
@@ -29,7 +29,7 @@ def drawn(world, negatives="uniform", number=0, user=None, repeats=1):
     order = np.arange(world.n_positives) if user is None else np.full(repeats, data.indptr[user])
     chosen = np.full((len(order), N_CANDIDATES + 2), -1, np.int32)
     pairs = np.column_stack([data.users[order], data.items[order]])
-    draw(data, candidates, epoch_key(0, number), 0, pairs, np.arange(len(order)), N_CANDIDATES, chosen)
+    draw(data, candidates, epoch_key(0, number), 0, pairs, 0, len(order), N_CANDIDATES, chosen)
     assert (chosen[:, [0, -1]] == data.items[order][:, None]).all(), "the positive fills the places around"
     return chosen[:, 1:-1]
 
@@ -106,11 +106,11 @@ def test_same_key_same_bits_whatever_the_ranges(world):
     order = np.random.default_rng(0).permutation(world.n_positives)[20:70]
     pairs = np.column_stack([data.users[order], data.items[order]])
     whole, parts = (np.zeros((50, 1 + N_CANDIDATES), np.int32) for _ in range(2))
-    draw(data, candidates, key, 20, pairs, np.arange(50), N_CANDIDATES, whole)
+    draw(data, candidates, key, 20, pairs, 0, 50, N_CANDIDATES, whole)
     for start, stop in ((31, 50), (0, 13), (13, 31)):
-        draw(data, candidates, key, 20, pairs, np.arange(start, stop), N_CANDIDATES, parts)
+        draw(data, candidates, key, 20, pairs, start, stop, N_CANDIDATES, parts)
     assert (whole == parts).all()
-    draw(data, candidates, epoch_key(3, 2), 20, pairs, np.arange(50), N_CANDIDATES, parts)
+    draw(data, candidates, epoch_key(3, 2), 20, pairs, 0, 50, N_CANDIDATES, parts)
     assert (whole != parts).any()
 
 

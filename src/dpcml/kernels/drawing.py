@@ -14,13 +14,13 @@ from dpcml.kernels.negatives import draw_negatives
 
 @cache
 def drawing_kernel() -> Callable[..., Any]:
-    """Return the kernel ``draw(data, candidates, key, first, pairs, own, n, chosen)``, see `draw_negatives`."""
+    """Return the kernel ``draw(data, candidates, key, first, pairs, listed, n, chosen)``, see `draw_negatives`."""
     edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
 
     @njit(nogil=True, cache=True)
-    def draw(data, candidates, key, first, pairs, own, n, chosen):
+    def draw(data, candidates, key, first, pairs, listed, n, chosen):
         assert edition
-        draw_negatives(data, candidates, key, first, pairs, own, len(own), n, chosen)
+        draw_negatives(data, candidates, key, first, pairs, listed, 0, len(listed), n, chosen)
 
     kernel: Callable[..., Any] = draw
     return kernel

@@ -7,7 +7,7 @@ from numba import njit
 
 from dpcml.kernels.lanes import LANES, load, splat, store, total
 from dpcml.kernels.options import OPTIONS
-from dpcml.kernels.owners import is_mine
+from dpcml.kernels.owners import GROUPS, group_of, sort_by_group
 from dpcml.kernels.steps import fetch_row
 
 
@@ -57,37 +57,44 @@ def _pull_back(gradients, slot, apart, at, weight, width):
 
 
 @njit(cache=True, inline="always")
-def user_gradient(users, items, objective, scratch, b, count, thread, constants):
-    """Add what positive ``b`` of the batch asks of its user's vectors; returns how many vectors are touched so far."""
+def user_gradient(users, items, objective, scratch, k, count, thread, constants):
+    """Add what positive ``k`` of the list asks of its user's vectors; returns how many vectors are touched so far."""
     n_vectors, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
     met, nearest, weight, apart = scratch.met, scratch.nearest, scratch.weight, scratch.apart
-    user = np.int64(scratch.pairs[b, 0])
-    if n_vectors > 1 and objective.weight > 0 and scratch.opens[b]:
+    user = np.int64(scratch.pairs[k, 0])
+    if n_vectors > 1 and objective.weight > 0 and scratch.opens[k]:
         if objective.per_pair:
             count = _pair_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
         else:
             count = _mean_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
-    for s in range(kept + 1):
-        if weight[b, s] != 0:
-            row, at = user * n_vectors + nearest[b, s], b * (kept + 1) + s
+    for at in range(k * (kept + 1), (k + 1) * (kept + 1)):
+        if weight[at] != 0:
+            row = user * n_vectors + nearest[at]
             slot, count = _slot(users, slots, row, count, touched, gradients, width)
-            _pull_apart(gradients, slot, users.vectors, row, items.vectors, met[b, s], weight[b, s], apart, at, width)
+            _pull_apart(gradients, slot, users.vectors, row, items.vectors, met[at], weight[at], apart, at, width)
     return count
 
 
 @njit(**OPTIONS)
-def item_gradients(items, scratch, size, thread, n_threads, constants):
-    """Sum the gradients of this thread's items; returns how many of them are touched."""
-    _, width, kept = constants
+def list_met(scratch, count, thread):
+    """List the items that a batch met, by their groups; those that it neither pulls nor pushes come last."""
+    met, weight, groups = scratch.met, scratch.weight, scratch.groups[thread]
+    for at in range(count):
+        groups[at] = group_of(met[at]) if weight[at] != 0 else GROUPS
+    sort_by_group(groups, count, scratch.starts[thread], scratch.listed[thread])
+
+
+@njit(**OPTIONS)
+def item_gradients(items, scratch, low, high, thread, width):
+    """Sum what a batch asks of the items ``low`` to ``high`` of the list; returns how many different ones they are."""
     gradients, touched, slots = scratch.gradients[thread, 1], scratch.touched[thread, 1], scratch.item_slot
-    met, weight, apart = scratch.met, scratch.weight, scratch.apart
+    met, weight, apart, listed = scratch.met, scratch.weight, scratch.apart, scratch.listed[thread]
     count = 0
-    for b in range(size):
-        for s in range(kept + 1):
-            if weight[b, s] != 0 and is_mine(met[b, s], thread, n_threads):
-                slot, count = _slot(items, slots, met[b, s], count, touched, gradients, width)
-                _pull_back(gradients, slot, apart, b * (kept + 1) + s, -weight[b, s], width)
+    for k in range(low, high):
+        at = listed[k]
+        slot, count = _slot(items, slots, met[at], count, touched, gradients, width)
+        _pull_back(gradients, slot, apart, at, -weight[at], width)
     return count
 
 

@@ -10,7 +10,7 @@ from numba import njit
 
 from dpcml.kernels.lanes import A_LINE, fetch_to_read, fetch_word
 from dpcml.kernels.options import OPTIONS
-from dpcml.kernels.owners import is_mine
+from dpcml.kernels.owners import group_of, sort_by_group
 from dpcml.kernels.simd import nearest_distances
 
 ALL, CLOSEST, SIMILAR = 0, 1, 2  # what is kept of the candidates
@@ -20,49 +20,51 @@ ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are asked for while o
 
 
 @njit(**OPTIONS)
-def claim(data, order, batch, first, size, scratch, thread, n_threads):
-    """Note which positives of a batch belong to users of this thread; returns how many.
+def list_positives(data, order, first, size, scratch, thread):
+    """List the positives of a batch by the groups of their users."""
+    user_of, groups = data.users, scratch.groups[thread]
+    for b in range(size):
+        groups[b] = group_of(user_of[order[first + b]])
+    sort_by_group(groups, size, scratch.starts[thread], scratch.listed[thread])
+
+
+@njit(**OPTIONS)
+def open_share(data, order, batch, first, scratch, low, high, thread):
+    """Write down user and item of the positives ``low`` to ``high`` of the list, and which are their user's first.
 
     The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
     """
-    user_of, item_of, pairs, own = data.users, data.items, scratch.pairs, scratch.own[thread]
+    user_of, item_of, pairs, listed = data.users, data.items, scratch.pairs, scratch.listed[thread]
     filters, filter_start = data.filters, data.filter_start
     opens, met_in = scratch.opens, scratch.met_in
-    count = 0
-    for b in range(size):
-        positive = order[first + b]
+    for k in range(low, high):
+        positive = order[first + listed[k]]
         user = user_of[positive]
-        if is_mine(user, thread, n_threads):
-            pairs[b, 0], pairs[b, 1] = user, item_of[positive]
-            opens[b] = met_in[user] != batch
-            met_in[user] = batch
-            own[count] = b
-            count += 1
-            fetch_word(filters, filter_start[user])
-    return count
+        pairs[k, 0], pairs[k, 1] = user, item_of[positive]
+        opens[k] = met_in[user] != batch
+        met_in[user] = batch
+        fetch_word(filters, filter_start[user])
 
 
 @njit(cache=True, inline="always")
-def fetch_ahead(users, items, scratch, place, count, thread, constants):
+def fetch_ahead(users, items, scratch, k, low, high, constants):
     """Ask for the vectors that mining will need soon: rows lie scattered, and memory is slow."""
     n_vectors, width, _, _, n_candidates = constants
-    vectors, item_vectors, pairs = users.vectors, items.vectors, scratch.pairs
-    chosen, own = scratch.chosen, scratch.own[thread]
-    if place + USERS_AHEAD < count:
-        row = np.int64(pairs[own[place + USERS_AHEAD], 0]) * n_vectors
+    vectors, item_vectors, pairs, chosen = users.vectors, items.vectors, scratch.pairs, scratch.chosen
+    if k + USERS_AHEAD < high:
+        row = np.int64(pairs[k + USERS_AHEAD, 0]) * n_vectors
         for c in range(n_vectors):
-            for k in range(0, width, A_LINE):
-                fetch_to_read(vectors, row + c, k)
-    if place + ITEMS_AHEAD < count:
-        b = own[place + ITEMS_AHEAD]
+            for at in range(0, width, A_LINE):
+                fetch_to_read(vectors, row + c, at)
+    if low <= k + ITEMS_AHEAD < high:
         for s in range(n_candidates + 1):
-            for k in range(0, width, A_LINE):
-                fetch_to_read(item_vectors, chosen[b, s], k)
+            for at in range(0, width, A_LINE):
+                fetch_to_read(item_vectors, chosen[k + ITEMS_AHEAD, s], at)
 
 
 @njit(cache=True, inline="always")
-def mine(users, items, objective, scratch, b, chance, thread, constants):
-    """Find the vector of the user that is nearest to positive ``b`` of the batch, and its negatives.
+def mine(users, items, objective, scratch, k, chance, thread, constants):
+    """Find the vector of the user that is nearest to positive ``k`` of the list, and its negatives.
 
     ``chance`` is the random number that picks among similar candidates.
     """
@@ -70,30 +72,31 @@ def mine(users, items, objective, scratch, b, chance, thread, constants):
     chosen, near, pairs = scratch.chosen, scratch.near[thread], scratch.pairs
     vectors, squares = items.vectors, items.squares
     met, nearest, weight, hinge = scratch.met, scratch.nearest, scratch.weight, scratch.hinge
-    user, item = np.int64(pairs[b, 0]), np.int64(pairs[b, 1])
-    nearest_distances(users, user, vectors, chosen, b, scratch.sums[thread], near, n_vectors, width, at_once)
+    user, item = np.int64(pairs[k, 0]), np.int64(pairs[k, 1])
+    nearest_distances(users, user, vectors, chosen, k, scratch.sums[thread], near, n_vectors, width, at_once)
     distance = near[0, 0] + squares[item] + objective.margin
     if choice == ALL:
         from_place, to_place = 1, n_candidates + 1
     elif choice == CLOSEST:
-        from_place = _closest(squares, chosen, b, near, n_candidates)
+        from_place = _closest(squares, chosen, k, near, n_candidates)
         to_place = from_place + 1
     else:
         from_place = _similar(
-            vectors, squares, chosen, b, n_candidates, width, objective.dim, chance, scratch.weights[thread]
+            vectors, squares, chosen, k, n_candidates, width, objective.dim, chance, scratch.weights[thread]
         )
         to_place = from_place + 1
     total, pulls, kept = np.float32(0), np.float32(0), to_place - from_place
-    for s in range(kept):
-        place = from_place + s
-        value = distance - near[0, place] - squares[chosen[b, place]]
-        met[b, s], nearest[b, s] = chosen[b, place], _winner(near, place, n_vectors)
-        weight[b, s] = np.float32(-2) if value > 0 else np.float32(0)
-        pulls -= weight[b, s]
+    at = k * (kept + 1)
+    for place in range(from_place, to_place):
+        value = distance - near[0, place] - squares[chosen[k, place]]
+        met[at], nearest[at] = chosen[k, place], _winner(near, place, n_vectors)
+        weight[at] = np.float32(-2) if value > 0 else np.float32(0)
+        pulls -= weight[at]
         if not value <= 0:  # NaN shows in the loss
             total += value
-    met[b, kept], nearest[b, kept], weight[b, kept] = item, _winner(near, 0, n_vectors), pulls
-    hinge[b] = total
+        at += 1
+    met[at], nearest[at], weight[at] = item, _winner(near, 0, n_vectors), pulls
+    hinge[k] = total
 
 
 @njit(cache=True, inline="always")

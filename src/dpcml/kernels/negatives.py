@@ -87,26 +87,25 @@ def _settle(items, low, high, threshold, alias, n_items, item, bits):
 
 
 @njit(**OPTIONS)
-def draw_negatives(data, candidates, key, first, pairs, own, count, n, chosen):
-    """Write ``n`` items that the user does not like to ``chosen[b, 1:]``, for the positives b in ``own[:count]``.
+def draw_negatives(data, candidates, key, first, pairs, listed, low, high, n, chosen):
+    """Write ``n`` items that the user does not like to ``chosen[k, 1:]``, for the positives ``low`` to ``high``.
 
-    ``pairs`` has user and item of each positive, ``first`` is the place of the first in the epoch.
+    ``pairs[k]`` has user and item of a positive, ``first + listed[k]`` is its place in the epoch.
 
     Column 0 and those beyond the candidates hold the positive itself.
     """
     items, indptr = data.items, data.indptr
     filters, filter_start = data.filters, data.filter_start
     threshold, alias, n_items = candidates.threshold, candidates.alias, candidates.n_items
-    for k in range(count):
-        b = own[k]
-        user, positive = np.int64(pairs[b, 0]), pairs[b, 1]
+    for k in range(low, high):
+        user, positive = np.int64(pairs[k, 0]), pairs[k, 1]
         words, n_words = filter_start[user], filter_start[user + 1] - filter_start[user]
-        chosen[b, 0] = positive
+        chosen[k, 0] = positive
         for s in range(n):
-            bits = bits_of(key, first + b, s)
+            bits = bits_of(key, first + listed[k], s)
             item = _candidate(threshold, alias, n_items, bits)
             if _perhaps(filters, words, n_words, item):
                 item = _settle(items, indptr[user], indptr[user + 1], threshold, alias, n_items, item, bits)
-            chosen[b, 1 + s] = item
+            chosen[k, 1 + s] = item
         for s in range(1 + n, chosen.shape[1]):
-            chosen[b, s] = positive
+            chosen[k, s] = positive

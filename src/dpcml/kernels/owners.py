@@ -1,11 +1,20 @@
-"""Which thread works on which user or item."""
+"""Which thread works on which users and items of a batch: rows go in groups, and groups go to whoever is free.
+
+A row's gradients are summed by one thread in an order that does not depend on the number of threads, so it does not
+matter which one it is. Each thread begins with a share of its own, large enough to find most of its rows still in its
+cache; what is left is handed out in ever smaller shares, so that all finish together even if one is slower.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from dpcml.arrays import IntArray
+from dpcml.kernels.options import OPTIONS
+
 GROUPS = 64
+AT_FIRST = 0.6  # of the groups are in the threads' first shares
 
 
 @njit(cache=True, inline="always")
@@ -18,14 +27,49 @@ def group_of(row):
     return np.int64((spread * np.uint64(GROUPS)) >> np.uint64(32))
 
 
-@njit(cache=True, inline="always")
-def is_mine(row, thread, n_threads):
-    """Say whether a thread owns a user or an item."""
-    return group_of(row) * n_threads // GROUPS == thread
-
-
 @njit(nogil=True, cache=True)
 def groups_of(rows, out):
     """Write the group of each row."""
     for k in range(len(rows)):
         out[k] = group_of(rows[k])
+
+
+@njit(**OPTIONS)
+def sort_by_group(groups, count, starts, listed):
+    """List the numbers 0 to ``count - 1`` group by group, ascending within one; ``starts`` tells where each begins.
+
+    Group number `GROUPS` is for what nobody works on.
+    """
+    for group in range(GROUPS + 1):
+        starts[group] = 0
+    for k in range(count):
+        starts[groups[k]] += 1
+    end = 0
+    for group in range(GROUPS + 1):
+        size = starts[group]
+        starts[group] = end
+        end += size
+    for k in range(count):
+        listed[starts[groups[k]]] = k
+        starts[groups[k]] += 1
+    for group in range(GROUPS, 0, -1):  # each start has moved to the next one
+        starts[group] = starts[group - 1]
+    starts[0] = 0
+
+
+def shares(n_threads: int) -> IntArray:
+    """Return the group with which each share of a batch begins, and `GROUPS`; the first shares are the threads' own.
+
+    Examples
+    --------
+    >>> shares(1).tolist()
+    [0, 64]
+    >>> shares(2).tolist()
+    [0, 19, 38, 44, 49, 52, 55, 57, 58, 59, 60, 61, 62, 63, 64]
+    """
+    if n_threads == 1:
+        return np.array([0, GROUPS])
+    begins = [int(AT_FIRST * GROUPS / n_threads) * thread for thread in range(n_threads + 1)]
+    while begins[-1] < GROUPS:
+        begins.append(begins[-1] + max((GROUPS - begins[-1]) // (2 * n_threads), 1))
+    return np.array(begins)

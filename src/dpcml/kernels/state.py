@@ -76,12 +76,15 @@ class Steps(NamedTuple):
 class Scratch(NamedTuple):
     """What threads write down between barriers."""
 
-    pairs: IntArray  # (batch, 2) int32 user and item of each positive
-    own: IntArray  # (threads, batch) int32 the positives of each thread's users
+    shares: IntArray  # (shares + 1,) the group with which each begins, see `owners`
+    groups: IntArray  # (threads, batch * (kept + 1)) uint8 of what is listed
+    starts: IntArray  # (threads, more than groups) int64: where each group begins in the list, and the last ends
+    listed: IntArray  # (threads, batch * (kept + 1)) int32: the positives of the batch, then the items that it met
+    pairs: IntArray  # (batch, 2) int32 user and item of each positive, as listed
     opens: BoolArray  # (batch,) whether a positive is the first of its user in the batch
-    met: IntArray  # (batch, kept + 1) int32: the negatives that are kept, then the positive
-    nearest: IntArray  # (batch, kept + 1) int32: the user's vector that is nearest to each
-    weight: FloatArray  # (batch, kept + 1) float32: how hard each is pulled to the user, below 0 for away, 0 for not
+    met: IntArray  # (batch * (kept + 1),) int32: of each positive the negatives that are kept, then the positive itself
+    nearest: IntArray  # (batch * (kept + 1),) int32: the user's vector that is nearest to each
+    weight: FloatArray  # (batch * (kept + 1),) float32: how each is pulled to the user, below 0 for away, 0 for not
     hinge: FloatArray  # (batch,) float32
     chosen: IntArray  # (batch, 1 + candidates) int32: the positive, then its candidates
     sums: FloatArray  # (threads, places * vectors, lanes) float32 of a positive and its candidates, see `simd`
@@ -93,5 +96,5 @@ class Scratch(NamedTuple):
     user_slot: IntArray  # (user rows,) int32, -1 where a row has no slot
     item_slot: IntArray  # (items,) int32
     met_in: IntArray  # (users,) int32 the batch in which a user was met last
-    barrier: IntArray
+    team: IntArray  # who has arrived and what was taken, see `team`
     losses: Array  # (batches,) float64 summed hinge of each batch

@@ -20,19 +20,20 @@ from dpcml.arrays import IntArray
 SPINS = 100  # a few microseconds
 _ARRIVED, _ROUND = 0, 8  # places in the state, a cache line apart
 GIVEN_UP = 9  # set where the team is not whole: nobody waits any more
+USERS_TAKEN, ITEMS_TAKEN = 16, 24  # shares that were asked for since the epoch began
 
 _give_way = types.ExternalFunction("sched_yield", types.int32())
 
 
-def barrier_state() -> IntArray:
-    """Return the state of a new barrier.
+def team_state() -> IntArray:
+    """Return the state of a new team.
 
     Examples
     --------
-    >>> barrier_state().tolist() == [0] * 16
+    >>> team_state().tolist() == [0] * 32
     True
     """
-    return np.zeros(16, dtype=np.int64)
+    return np.zeros(32, dtype=np.int64)
 
 
 @intrinsic
@@ -87,3 +88,15 @@ def wait(state, n_threads):
             _give_way()
         else:
             _pause()
+
+
+@njit(nogil=True, cache=True)
+def next_share(state, counter, batch, n_shares, n_threads):
+    """Return a share of a batch that nobody has worked on; ``n_shares`` or more where none is left.
+
+    The first ``n_threads`` shares are not handed out here. Every thread asks until none is left, so that a batch is
+    asked for ``n_shares`` times.
+    """
+    if n_threads == 1:
+        return n_shares
+    return n_threads + _add(state, counter, 1) - batch * n_shares

@@ -65,6 +65,6 @@ class Draws:
 
     def _draw(self, pairs: IntArray, key: np.uint64, first: int) -> IntArray:
         chosen = np.empty((len(pairs), 1 + self.n_candidates), dtype=np.int32)
-        own = np.arange(len(pairs), dtype=np.int32)
-        drawing_kernel()(self._data, self._candidates, key, first, pairs, own, self.n_candidates, chosen)
+        listed = np.arange(len(pairs), dtype=np.int32)
+        drawing_kernel()(self._data, self._candidates, key, first, pairs, listed, self.n_candidates, chosen)
         return chosen

@@ -14,10 +14,11 @@ from dpcml.arrays import Array, FloatArray, IntArray, aligned
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.batches import batch_kernel
 from dpcml.kernels.lanes import A_LINE, LANES, padded
+from dpcml.kernels.owners import GROUPS, shares
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.state import Objective, Scratch, Steps, Table
-from dpcml.kernels.team import GIVEN_UP, barrier_state
+from dpcml.kernels.team import GIVEN_UP, team_state
 from dpcml.training.order import Order
 from dpcml.training.samplers import Sampler, positives
 
@@ -130,7 +131,7 @@ class Engine:
         n_batches = len(self._scratch.losses)
         done = number * n_batches
         self._scratch.met_in[:] = -1
-        self._scratch.barrier[:] = 0
+        self._scratch.team[:] = 0
         stride = max(1, CHUNK // plan.batch_size)
         with ThreadPoolExecutor(plan.n_threads) as pool:
             for begin in range(0, n_batches, stride):
@@ -141,7 +142,7 @@ class Engine:
                         for thread in range(plan.n_threads)
                     ]
                 except BaseException:  # the team is not whole: those who have started must not wait for the others
-                    self._scratch.barrier[GIVEN_UP] = 1
+                    self._scratch.team[GIVEN_UP] = 1
                     raise
                 for member in team:
                     member.result()
@@ -197,12 +198,15 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
     places = -(-(1 + plan.n_candidates) // group) * group
     slots = size * max(n_vectors, 1 + kept)
     return Scratch(
+        shares=shares(threads),
+        groups=np.zeros((threads, size * (kept + 1)), np.uint8),
+        starts=np.zeros((threads, 2 * GROUPS), np.int64),  # threads write to lines of their own
+        listed=np.zeros((threads, size * (kept + 1)), np.int32),
         pairs=np.zeros((size, 2), np.int32),
-        own=np.zeros((threads, size), np.int32),
         opens=np.zeros(size, np.bool_),
-        met=np.zeros((size, kept + 1), np.int32),
-        nearest=np.zeros((size, kept + 1), np.int32),
-        weight=np.zeros((size, kept + 1), np.float32),
+        met=np.zeros(size * (kept + 1), np.int32),
+        nearest=np.zeros(size * (kept + 1), np.int32),
+        weight=np.zeros(size * (kept + 1), np.float32),
         hinge=np.zeros(size, np.float32),
         chosen=np.zeros((size, places), np.int32),
         sums=aligned((threads, padded(places) * n_vectors, LANES)),
@@ -214,7 +218,7 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
         user_slot=np.full(len(users.vectors), -1, np.int32),
         item_slot=np.full(len(items.vectors), -1, np.int32),
         met_in=np.zeros(len(users.vectors) // n_vectors, np.int32),
-        barrier=barrier_state(),
+        team=team_state(),
         losses=np.zeros(-(-n_positives // size), np.float64),
     )
 
