@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR, SIMILAR_DRAW
 from dpcml.kernels.fold_in import fold_in
-from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR, SIMILAR_DRAW
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.state import Objective
 from dpcml.retrieval.fold_in import _similarity, _steps

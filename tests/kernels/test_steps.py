@@ -3,15 +3,23 @@ import pytest
 from numba import njit
 
 from dpcml.kernels.state import Table
-from dpcml.kernels.steps import step_rows
+from dpcml.kernels.steps import step_by_adagrad, step_by_adam
 from dpcml.training.engine import _steps
 
 ROWS, WIDTH = 12, 16
 
 
 @njit(error_model="numpy")
-def step(table, slots, touched, gradients, count, steps, k_th, on_sphere):
-    step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
+def adam(table, slots, touched, gradients, count, steps, k_th, on_sphere):
+    step_by_adam(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
+
+
+@njit(error_model="numpy")
+def adagrad(table, slots, touched, gradients, count, steps, k_th, on_sphere):
+    step_by_adagrad(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
+
+
+STEPS = {"adam": adam, "adagrad": adagrad}
 
 
 def table_of(rows, optimiser):
@@ -34,7 +42,9 @@ def test_steps_are_those_of_plain_numpy(twin, optimiser, on_sphere):
         rng.shuffle(chosen)
         gradients = (rng.standard_normal((ROWS, WIDTH)) * 10.0 ** rng.integers(-3, 2)).astype(np.float32)
         slots[chosen] = np.arange(len(chosen))
-        step(table, slots, chosen.astype(np.int32), gradients, len(chosen), _steps(optimiser, 0.1), k, on_sphere)
+        STEPS[optimiser](
+            table, slots, chosen.astype(np.int32), gradients, len(chosen), _steps(optimiser, 0.1), k, on_sphere
+        )
         dense = np.zeros_like(start)
         dense[chosen] = gradients[: len(chosen)]
         touched = np.isin(np.arange(ROWS), chosen)
@@ -52,7 +62,7 @@ def test_first_step_of_adam_has_the_length_of_the_rate():
     """Without the bias correction it would be a third of it."""
     table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adam")
     gradients = np.array([[1e-3, -5.0] * 8], np.float32)
-    step(table, np.zeros(ROWS, np.int32), np.array([4], np.int32), gradients, 1, _steps("adam", 0.01), 1, False)
+    adam(table, np.zeros(ROWS, np.int32), np.array([4], np.int32), gradients, 1, _steps("adam", 0.01), 1, False)
     np.testing.assert_allclose(table.vectors[4], [-0.01, 0.01] * 8, rtol=1e-4)
     assert not np.delete(table.vectors, 4, axis=0).any()
 
@@ -63,13 +73,13 @@ def test_batches_beyond_the_table_of_rates_take_the_last():
     assert steps.epsilon[-1] == pytest.approx(1e-8)
     table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adam")
     ones = np.ones((1, WIDTH), np.float32)
-    step(table, np.zeros(ROWS, np.int32), np.array([0], np.int32), ones, 1, steps, 10**6, False)
+    adam(table, np.zeros(ROWS, np.int32), np.array([0], np.int32), ones, 1, steps, 10**6, False)
     np.testing.assert_allclose(table.vectors[0], -0.01 * 0.1 / np.sqrt(0.001), rtol=1e-4)
 
 
 def test_zero_gradient_and_zero_vector_stay_finite():
     table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adagrad")
-    step(
+    adagrad(
         table,
         np.zeros(ROWS, np.int32),
         np.array([0], np.int32),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dpcml import Interactions
-from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR
+from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR
 from dpcml.kernels.random import GOLDEN
 from dpcml.training.samplers import SAMPLERS, alias_table, positives
 

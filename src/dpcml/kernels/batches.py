@@ -1,4 +1,4 @@
-"""The training loop over batches, compiled for the number of vectors, their width and the choice of negatives."""
+"""The training loop over batches, compiled for the number of vectors, their width and every choice of the model."""
 
 from __future__ import annotations
 
@@ -8,20 +8,30 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-from dpcml.kernels.gradients import item_gradients, list_met, user_gradient
-from dpcml.kernels.mining import ALL, SIMILAR, SIMILAR_DRAW, USERS_AHEAD, fetch_ahead, list_positives, mine, open_share
+from dpcml.kernels.choosing import ALL, CLOSEST, closest, similar
+from dpcml.kernels.gradients import (
+    NONE,
+    PER_PAIR,
+    PER_USER,
+    hold_mean,
+    hold_pairs,
+    item_gradients,
+    list_met,
+    user_gradient,
+)
+from dpcml.kernels.mining import USERS_AHEAD, fetch_ahead, keep, list_positives, measure, open_share
 from dpcml.kernels.negatives import draw_negatives
 from dpcml.kernels.options import OPTIONS
-from dpcml.kernels.random import bits_of, unit
 from dpcml.kernels.simd import items_at_once
-from dpcml.kernels.steps import step_rows
+from dpcml.kernels.steps import step_by_adagrad, step_by_adam
 from dpcml.kernels.team import ITEMS_TAKEN, USERS_TAKEN, next_share, wait
 
 
 @cache
-def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
+def batch_kernel(n_vectors: int, width: int, choice: int, optimiser: str, per_pair: bool) -> Callable[..., Any]:
     """Return the kernel ``run(users, items, data, candidates, objective, steps, scratch, order, ...)``.
 
     Every thread of a team calls it with its number. Batches ``begin`` to ``end`` of the epoch are trained one after the
@@ -29,6 +39,8 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
     do the same with what the batch asks of its items. ``done`` batches were trained in earlier epochs.
     """
     at_once = items_at_once(n_vectors)
+    adam = optimiser == "adam"
+    diversity = NONE if n_vectors == 1 else PER_PAIR if per_pair else PER_USER
     edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
 
     @njit(cache=True, **OPTIONS)
@@ -37,8 +49,10 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
         done, thread, n_threads,
     ):  # fmt: skip
         assert edition
+        # Numba drops the branches that a constant rules out before it compiles what they call.
+        step_rows = step_by_adam if adam else step_by_adagrad
         kept = n_candidates if choice == ALL else 1
-        mining = n_vectors, width, choice, at_once, n_candidates
+        mining = n_vectors, width, at_once, n_candidates
         summing = n_vectors, width, kept
         shares, starts, listed = scratch.shares, scratch.starts[thread], scratch.listed[thread]
         n_shares = len(shares) - 1
@@ -53,16 +67,28 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
                 draw_negatives(
                     data, candidates, key, first, scratch.pairs, listed, low, high, n_candidates, scratch.chosen
                 )
-                n_users = 0
+                n_rows = np.int64(0)
                 for k in range(low - USERS_AHEAD, high):
                     fetch_ahead(users, items, scratch, k, low, high, mining)
-                    if k >= low:
-                        chance = unit(bits_of(key, first + listed[k], SIMILAR_DRAW)) if choice == SIMILAR else 0.0
-                        mine(users, items, objective, scratch, k, chance, thread, mining)
-                        n_users = user_gradient(users, items, objective, scratch, k, n_users, thread, summing)
+                    if k < low:
+                        continue
+                    measure(users, items, scratch, k, thread, mining)
+                    if choice == ALL:
+                        place = 1
+                    elif choice == CLOSEST:
+                        place = closest(items, scratch, k, thread, n_candidates)
+                    else:
+                        place = similar(items, scratch, k, thread, n_candidates, objective.dim, key, first + listed[k])
+                    keep(items, objective, scratch, k, place, thread, summing)
+                    if scratch.opens[k] and objective.weight > 0:
+                        if diversity == PER_USER:
+                            n_rows = hold_mean(users, objective, scratch, k, n_rows, thread, summing)
+                        elif diversity == PER_PAIR:
+                            n_rows = hold_pairs(users, objective, scratch, k, n_rows, thread, summing)
+                    n_rows = user_gradient(users, items, scratch, k, n_rows, thread, summing)
                 step_rows(
-                    users, scratch.user_slot, scratch.touched[thread, 0], scratch.gradients[thread, 0], n_users,
-                    steps, k_th, objective.users_on_sphere, width,
+                    users, scratch.user_slot, scratch.touched[thread, 0], scratch.gradients[thread, 0], n_rows, steps,
+                    k_th, objective.users_on_sphere, width,
                 )  # fmt: skip
                 share = next_share(scratch.team, USERS_TAKEN, batch, n_shares, n_threads)
             wait(scratch.team, n_threads)
@@ -70,10 +96,10 @@ def batch_kernel(n_vectors: int, width: int, choice: int) -> Callable[..., Any]:
             share = thread
             while share < n_shares:
                 low, high = starts[shares[share]], starts[shares[share + 1]]
-                n_items = item_gradients(items, scratch, low, high, thread, width)
+                n_rows = item_gradients(items, scratch, low, high, thread, width)
                 step_rows(
-                    items, scratch.item_slot, scratch.touched[thread, 1], scratch.gradients[thread, 1], n_items,
-                    steps, k_th, objective.items_on_sphere, width,
+                    items, scratch.item_slot, scratch.touched[thread, 1], scratch.gradients[thread, 1], n_rows, steps,
+                    k_th, objective.items_on_sphere, width,
                 )  # fmt: skip
                 share = next_share(scratch.team, ITEMS_TAKEN, batch, n_shares, n_threads)
             if thread == 0:

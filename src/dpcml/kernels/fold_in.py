@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.mining import ALL, SIMILAR, SIMILAR_DRAW
+from dpcml.kernels.choosing import ALL, SIMILAR, SIMILAR_DRAW
 from dpcml.kernels.random import below, bits_of, unit
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}

@@ -10,6 +10,8 @@ from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.owners import GROUPS, group_of, sort_by_group
 from dpcml.kernels.steps import fetch_row
 
+NONE, PER_USER, PER_PAIR = 0, 1, 2  # what the bounds on the diversity of a user's vectors hold for
+
 
 @njit(cache=True, inline="always")
 def _slot(table, slots, row, count, touched, gradients, width):
@@ -57,17 +59,12 @@ def _pull_back(gradients, slot, apart, at, weight, width):
 
 
 @njit(cache=True, inline="always")
-def user_gradient(users, items, objective, scratch, k, count, thread, constants):
+def user_gradient(users, items, scratch, k, count, thread, constants):
     """Add what positive ``k`` of the list asks of its user's vectors; returns how many vectors are touched so far."""
     n_vectors, width, kept = constants
     gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
     met, nearest, weight, apart = scratch.met, scratch.nearest, scratch.weight, scratch.apart
     user = np.int64(scratch.pairs[k, 0])
-    if n_vectors > 1 and objective.weight > 0 and scratch.opens[k]:
-        if objective.per_pair:
-            count = _pair_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
-        else:
-            count = _mean_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width)
     for at in range(k * (kept + 1), (k + 1) * (kept + 1)):
         if weight[at] != 0:
             row = user * n_vectors + nearest[at]
@@ -99,10 +96,12 @@ def item_gradients(items, scratch, low, high, thread, width):
 
 
 @njit(cache=True, inline="always")
-def _mean_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width):
-    """Add the gradient of the hinge on half the mean squared distance of the user's vectors."""
+def hold_mean(users, objective, scratch, k, count, thread, constants):
+    """Add the gradient of the hinge on half the mean squared distance of the vectors of positive ``k``'s user."""
+    n_vectors, width, _ = constants
+    gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
     vectors, squares = users.vectors, users.squares
-    first = user * n_vectors
+    first = np.int64(scratch.pairs[k, 0]) * n_vectors
     own = np.float32(0)
     for c in range(n_vectors):
         own += squares[first + c]
@@ -126,10 +125,12 @@ def _mean_diversity(users, objective, user, slots, count, touched, gradients, n_
 
 
 @njit(cache=True, inline="always")
-def _pair_diversity(users, objective, user, slots, count, touched, gradients, n_vectors, width):
+def hold_pairs(users, objective, scratch, k, count, thread, constants):
     """Add the gradient of the mean over ordered pairs of the hinge on half their squared distance."""
+    n_vectors, width, _ = constants
+    gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
     vectors = users.vectors
-    first = user * n_vectors
+    first = np.int64(scratch.pairs[k, 0]) * n_vectors
     # An unordered pair stands for two ordered ones; half the square has the difference for its gradient.
     weight = objective.weight * np.float32(2) / np.float32(n_vectors * (n_vectors - 1))
     for a in range(n_vectors):

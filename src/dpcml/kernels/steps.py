@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -9,37 +12,6 @@ from dpcml.kernels.lanes import A_LINE, LANES, fetch_to_write, load, root, splat
 from dpcml.kernels.options import OPTIONS
 
 AHEAD = 4  # rows whose numbers are fetched while one is updated
-
-
-@njit(**OPTIONS)
-def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, width):
-    """Update rows by Adam, or Adagrad where there are no first moments; free their slots; renew their squared norms.
-
-    ``k_th`` is the number of the batch since training began: all rows share one clock, so a row that is met for the
-    first time late takes a longer first step, as it would if all rows were updated with every batch.
-    """
-    vectors, firsts, seconds = table.vectors, table.first, table.second
-    squares, keep_first, keep_second = table.squares, steps.keep_first, steps.keep_second
-    with_momentum = len(firsts) > 0
-    place = min(k_th, len(steps.rate) - 1)
-    rate, epsilon = steps.rate[place], steps.epsilon[place]
-    for slot in range(count):
-        if slot + AHEAD < count:
-            fetch_row(table, touched[slot + AHEAD], width)
-        row = touched[slot]
-        slots[row] = -1
-        if with_momentum:
-            square = _adam(
-                vectors, firsts, seconds, row, gradients, slot, rate, epsilon, keep_first, keep_second, width
-            )
-        else:
-            square = _adagrad(vectors, seconds, row, gradients, slot, rate, epsilon, width)
-        if on_sphere or square > np.float32(1):
-            scale = splat(np.float32(1) / np.sqrt(square))
-            for k in range(0, width, LANES):
-                store(vectors, row, k, load(vectors, row, k) * scale)
-            square = np.float32(1)
-        squares[row] = square
 
 
 @njit(cache=True, inline="always")
@@ -53,12 +25,13 @@ def fetch_row(table, row, width):
 
 
 @njit(cache=True, inline="always")
-def _adam(vectors, firsts, seconds, row, gradients, slot, rate, epsilon, keep_first, keep_second, width):
+def _adam(table, row, gradients, slot, steps, place, width):
     """Take a step with bias-corrected moments (folded into rate and epsilon); returns the squared norm."""
+    vectors, firsts, seconds = table.vectors, table.first, table.second
     one = np.float32(1)
-    keep_m, take_m = splat(keep_first), splat(one - keep_first)
-    keep_v, take_v = splat(keep_second), splat(one - keep_second)
-    rates, offset = splat(rate), splat(epsilon)
+    keep_m, take_m = splat(steps.keep_first), splat(one - steps.keep_first)
+    keep_v, take_v = splat(steps.keep_second), splat(one - steps.keep_second)
+    rates, offset = splat(steps.rate[place]), splat(steps.epsilon[place])
     square = splat(np.float32(0))
     for k in range(0, width, LANES):
         gradient = load(gradients, slot, k)
@@ -73,9 +46,10 @@ def _adam(vectors, firsts, seconds, row, gradients, slot, rate, epsilon, keep_fi
 
 
 @njit(cache=True, inline="always")
-def _adagrad(vectors, seconds, row, gradients, slot, rate, epsilon, width):
+def _adagrad(table, row, gradients, slot, steps, place, width):
     """Take a step divided by the root of all squared gradients so far; returns the squared norm."""
-    rates, offset = splat(rate), splat(epsilon)
+    vectors, seconds = table.vectors, table.second
+    rates, offset = splat(steps.rate[place]), splat(steps.epsilon[place])
     square = splat(np.float32(0))
     for k in range(0, width, LANES):
         gradient = load(gradients, slot, k)
@@ -85,3 +59,35 @@ def _adagrad(vectors, seconds, row, gradients, slot, rate, epsilon, width):
         store(vectors, row, k, value)
         square = square + value * value
     return total(square)
+
+
+def _stepper(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that updates rows by a step, frees their slots and renews their squared norms."""
+
+    @njit(**OPTIONS)
+    def step_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, width):
+        """Update ``touched[:count]``, with the gradients in their slots.
+
+        ``k_th`` is the number of the batch since training began: all rows share one clock, so a row that is met for
+        the first time late takes a longer first step, as it would if all rows were updated with every batch.
+        """
+        vectors, squares = table.vectors, table.squares
+        place = min(k_th, len(steps.rate) - 1)
+        for slot in range(count):
+            if slot + AHEAD < count:
+                fetch_row(table, touched[slot + AHEAD], width)
+            row = touched[slot]
+            slots[row] = -1
+            square = step(table, row, gradients, slot, steps, place, width)
+            if on_sphere or square > np.float32(1):
+                scale = splat(np.float32(1) / np.sqrt(square))
+                for k in range(0, width, LANES):
+                    store(vectors, row, k, load(vectors, row, k) * scale)
+                square = np.float32(1)
+            squares[row] = square
+
+    kernel: Callable[..., Any] = step_rows
+    return kernel
+
+
+step_by_adam, step_by_adagrad = _stepper(_adam), _stepper(_adagrad)

@@ -10,7 +10,7 @@ import numpy as np
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.errors import DataError
 from dpcml.kernels import fold_in as kernel
-from dpcml.kernels.mining import CLOSEST, SIMILAR
+from dpcml.kernels.choosing import CLOSEST, SIMILAR
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.state import Objective, Steps
 
@@ -30,7 +30,7 @@ class FoldIn:
     n_vectors, n_candidates
         Vectors per user, C, and candidates per liked item, S.
     choice
-        Which candidates are negatives, see `dpcml.kernels.mining`.
+        Which candidates are negatives, see `dpcml.kernels.choosing`.
     weights
         Relative chances of items as candidates; all alike by default.
     seed

@@ -68,7 +68,9 @@ class Engine:
         self._candidates = plan.sampler.candidates(train)
         self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
         self._objective = objective_of(plan, self.dim)
-        self._kernel = batch_kernel(self.n_vectors, padded(self.dim), plan.sampler.choice)
+        self._kernel = batch_kernel(
+            self.n_vectors, padded(self.dim), plan.sampler.choice, plan.optimiser, plan.diversity_per_pair
+        )
 
     @property
     def user_vectors(self) -> FloatArray:

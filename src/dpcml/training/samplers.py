@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR
+from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR
 from dpcml.kernels.negatives import fill_filters
 from dpcml.kernels.state import Candidates, Positives
 from dpcml.registry import Registry

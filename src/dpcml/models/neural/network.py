@@ -12,7 +12,7 @@ import numpy as np
 from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.ranks import Scorer
-from dpcml.kernels.mining import CLOSEST
+from dpcml.kernels.choosing import CLOSEST
 from dpcml.models.checks import at_least, choice, positive
 from dpcml.models.neural.backend import available, check_device_name, load_torch, tensor, torch_threads
 from dpcml.models.neural.losses import cross_entropy, hardest
