@@ -211,6 +211,30 @@ def test_what_goes_wrong_is_told(client, opened):
     assert 'No user with "no such user"' in page.inner_text(".options .none")
 
 
+def test_an_answer_about_somebody_who_was_left_is_not_shown(client, opened):
+    page = opened(client)
+    held, left = [], []
+
+    def hold(route):
+        if left:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/api/v1/recommend**", hold)
+    page.locator("#users button").first.click()
+    while not held:
+        page.wait_for_timeout(20)
+    page.click("#tab-new")
+    left.append(True)
+    with page.expect_response("**/api/v1/recommend**"):
+        for route in held:
+            route.continue_()
+    page.wait_for_timeout(1000)  # for what the answer would change
+    assert not page.is_visible("#problem")
+    assert not page.is_visible("#found")
+
+
 def test_a_token_is_asked_for(models, serve, opened):
     page = opened(serve(models["dpcml"], ServeSettings(token=TOKEN)), "#user=7")
     for token in ("a-wrong-token-first", TOKEN):

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -138,3 +139,17 @@ def test_bad_options_are_bad_input(models, monkeypatch, tmp_path, options, messa
 def test_an_open_address_without_token_is_warned_of(models):
     result = CliRunner().invoke(app, ["serve", str(models["dpcml"]), "--host", "203.0.113.7"])
     assert "warning: 203.0.113.7 can be reached by others and there is no token" in result.output
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_hanging_up_while_it_starts_ends_nothing(models, start, workers):
+    server = start(models["dpcml"], "--workers", workers)
+    for _ in range(20):
+        server.process.send_signal(signal.SIGHUP)
+        time.sleep(0.02)
+    server.until(lambda: len(events(server.text(), "started")) == int(workers))
+    server.until(lambda: bool(events(server.text(), "reloaded")))
+    assert server.client.get("/ready").status_code == 200
+    assert not events(server.text(), "worker lost")
+    server.process.send_signal(signal.SIGTERM)
+    assert server.end() == 0

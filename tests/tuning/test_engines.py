@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -54,7 +56,7 @@ def test_a_worker_that_dies_takes_only_its_trial_with_it(parts):
         killer.join()
         left = [worker.process for worker in engine.workers]
     assert found[1].value is None
-    assert "died with exit code -9" in found[1].error
+    assert "was ended by signal 9" in found[1].error
     assert found[2].status == "ok"
     assert not any(process.is_alive() for process in left), "nothing stays behind"
 
@@ -92,3 +94,16 @@ def test_a_worker_whose_search_is_gone_ends_quietly(parts):
             ours.send(task)
         ours.close()
         assert _serve(theirs, parts[0], parts[1]) is None
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    """Spawned processes run the script again, and end before they can try anything."""
+    script = tmp_path / "search.py"
+    script.write_text(
+        "from dpcml.data.planted import planted\n"
+        "from dpcml.tuning.search import tune\n"
+        "tune(planted(40, 30, seed=0).data, 'unis', budget=1, epochs=1, workers=2)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert 'if __name__ == "__main__":' in done.stderr.splitlines()[-1]

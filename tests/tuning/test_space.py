@@ -67,6 +67,8 @@ def test_a_file_is_read(tmp_path):
         ("[parameters]\ndim = {low = 0, high = 4}", "dim=0"),
         ("models = ['ease']\n[parameters]\nl2 = [1.0]", "made for ease, not for dpcml2"),
         ("[parameters]\nmargin = {low = 2.0, high = 1.0}", "below high"),
+        ("[parameters]\nrandom_state = [0, 1]", r"random_state is a matter of the search.*--seed"),
+        ("[fixed]\nmetric = 'MAP'", r"metric is a matter of the search.*--metric"),
     ],
 )
 def test_a_wrong_file_is_refused_before_anything_is_trained(tmp_path, text, said):
@@ -90,6 +92,8 @@ def test_fixed_parameters_are_not_searched():
     assert space.fixed == {"margin": 1.2, "dim": 8}
     with pytest.raises(ParameterError, match="did you mean 'dim'"):
         space.with_fixed("dpcml2", {"dims": 8})
+    with pytest.raises(ParameterError, match=r"n_threads is a matter of the search.*--workers"):
+        space.with_fixed("dpcml2", {"n_threads": 1})
     assert Space("nothing", {}).grid_point(0) == {}
     with pytest.raises(ParameterError, match="did you mean 'dim'"):
         read_space("grid", "cml").with_fixed("cml", {"dims": 8})

@@ -106,6 +106,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
 
     with suppress(ValueError, RuntimeError, NotImplementedError):  # outside of the main thread there are no signals
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # `run` blocks it while the model is loaded
     app.state.ready = True
     app.state.crew.join()
     say("started", process=os.getpid(), models={name: one.mark for name, one in app.state.shelf.all().items()})

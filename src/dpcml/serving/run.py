@@ -54,11 +54,10 @@ def run(
         Called with the address once it takes requests.
     """
     for folder in (directory, *([settings.compare] if settings.compare else [])):
-        model = load(folder)  # an error here is told once, not by every worker
-        if settings.index and isinstance(model, MultiInterest):
-            model.prepare_index()  # once, for all workers
+        _try(folder, settings)  # an error here is told once, not by every worker
     place = bind(host, port)
     log_to_stderr()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until somebody can take it
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)  # uvicorn finishes what was taken, then raises the signal again
     name = f"[{host}]" if ":" in host else host
@@ -72,6 +71,7 @@ def run(
         worker = partial(_worker, directory, replace(settings, workers=workers, shared=Path(shared)))
         config = uvicorn.Config(worker, factory=True, workers=workers, **common)
         team = Workers(config, [place], Crew(Path(shared), workers))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         team.run()
     if team.all_lost:
         raise DataError(f"{directory}: no worker could load the model, so the server has ended; the log says why")
@@ -99,6 +99,13 @@ def bind(host: str, port: int) -> socket.socket:
         raise DataError(f"{host}:{port}: cannot be listened at ({reason}); choose another --host or --port") from None
     place.set_inheritable(True)
     return place
+
+
+def _try(folder: Path, settings: ServeSettings) -> None:
+    """Load a model to see that it is sound, and make its index once, for all workers."""
+    model = load(folder)
+    if settings.index and isinstance(model, MultiInterest):
+        model.prepare_index()
 
 
 def _end(number: int, frame: object) -> None:

@@ -228,7 +228,7 @@ class ModelInfo(BaseModel):
     name: str = Field(description="main or compare.")
     model: str
     model_class: str
-    mark: str = Field(description="Start of the checksum: two models with the same mark are the same.")
+    mark: str = Field(description="Start of a checksum of model, data and texts: two with the same mark are the same.")
     version: str = Field(description="The dpcml that trained it.")
     created: str
     loaded: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +74,9 @@ class Served:
 
     @property
     def mark(self) -> str:
-        """A short name of exactly this model: the start of its checksum."""
-        return str(self.card["files"]["model.safetensors"]["sha256"])[:12]
+        """A short name of exactly this model, its data and texts: the start of a checksum of all."""
+        told = [self.card[part] for part in ("model", "parameters", "files")]
+        return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
     @cached_property
     def described(self) -> Callable[[int], dict[str, Any]]:

@@ -17,6 +17,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 from dpcml.serving.crew import Crew
 from dpcml.serving.logs import say
+from dpcml.signals import held_back
 
 AGAIN = 10.0  # seconds until a worker that could not start is tried again
 SILENT = 60.0  # seconds without an answer, as while it imports, after which a worker is taken for dead
@@ -74,8 +75,18 @@ class Workers(Multiprocess):
             self.should_exit.set()
         elif time.monotonic() >= self._next_try or not self.processes:
             for _ in range(self.processes_num - len(self.processes)):
-                self.processes.append(Process(self.config, self.sockets))
-                self.processes[-1].start()
+                self._start()
+
+    def init_processes(self) -> None:
+        """Start all workers."""
+        for _ in range(self.processes_num):
+            self._start()
+
+    def _start(self) -> None:
+        """Start a worker; SIGHUP waits until it has loaded the model."""
+        self.processes.append(Process(self.config, self.sockets))
+        with held_back(signal.SIGHUP):
+            self.processes[-1].start()
 
     def _answers(self, worker: Process) -> bool:
         """Say whether a worker has answered lately, without waiting for it."""

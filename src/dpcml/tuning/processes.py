@@ -7,12 +7,12 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from dpcml.data.interactions import Interactions
+from dpcml.signals import held_back
 from dpcml.tuning.engines import Share, threads_of_children
 from dpcml.tuning.trial import Outcome, Task, run_trial
 
@@ -24,7 +24,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks of threads that it does not have
         self.line, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, train, valid), daemon=True)
-        with threads_of_children(threads), _deaf_children():
+        with threads_of_children(threads), held_back(signal.SIGINT):  # the one that searches hears Ctrl-C, and ends it
             self.process.start()
         theirs.close()
         self.task: Task | None = None
@@ -44,8 +44,7 @@ class Worker:
         except (EOFError, OSError):
             self.process.join()
             seconds = time.perf_counter() - self._since
-            code = self.process.exitcode
-            return Outcome(None, seconds, error=f"its process died with exit code {code}; out of memory, perhaps")
+            return Outcome(None, seconds, error=_why(self.process.exitcode))
 
     @property
     def alive(self) -> bool:
@@ -101,15 +100,21 @@ class Processes:
         return self.workers[-1]
 
 
-@contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Start processes that do not hear Ctrl-C, not even while they start: the one that searches does, and ends them."""
-    resource_tracker.ensure_running()  # else it would be started within, and let the signal through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _why(code: int | None) -> str:
+    """Say what the end of a process may mean.
+
+    Examples
+    --------
+    >>> _why(-9)
+    'its process was ended by signal 9; out of memory, perhaps'
+    """
+    if code is not None and code < 0:
+        perhaps = "; out of memory, perhaps" if code == -signal.SIGKILL else ""
+        return f"its process was ended by signal {-code}{perhaps}"
+    return (
+        f"its process ended with exit code {code}; a script that calls tune does so below "
+        "'if __name__ == \"__main__\":', or with workers=1"
+    )
 
 
 def _serve(line: Connection, train: Interactions, valid: Interactions) -> None:

@@ -20,6 +20,7 @@ from dpcml.tuning.dimensions import Dimension, dimension
 
 Point: TypeAlias = dict[str, Any]  # a value for every searched parameter
 
+OF_THE_SEARCH = {"random_state": "seed (--seed)", "metric": "metric (--metric)", "n_threads": "workers (--workers)"}
 _KEYS = ("title", "models", "spaces", "fixed", "parameters")
 
 
@@ -88,8 +89,7 @@ def read_space(name: str | Path, model: str) -> Space:
     Parameters
     ----------
     name
-        ``grid``: the paper's grid for the paper's methods, a grid of ours for others; ``wide``: ranges around it that
-        are about as large for every method; else a file.
+        ``grid``: the paper's grid for its presets, a grid of ours for others; ``wide``: ranges around it; else a file.
     model
         The name of a preset or a model.
 
@@ -165,6 +165,9 @@ def _space(name: str, written: Mapping[str, Any], model: str) -> Space:
 
 def _check_values(space: Space, model: str) -> None:
     """Let the model say which value it would not take, before hours are spent on the others."""
+    for name in (*space.fixed, *space.dimensions):
+        if name in OF_THE_SEARCH:
+            raise ParameterError(f"{name} is a matter of the search, not of its space: pass {OF_THE_SEARCH[name]}")
     first = {name: dimension.grid()[0] for name, dimension in space.dimensions.items()}
     for name, values in space.dimensions.items():
         for value in values.grid():

@@ -23,6 +23,7 @@ function complain(problem) {
 // Whom the page shows.
 function look(person) {
   state.person = person;
+  state.turn += 1; // answers about somebody else come too late
   complain(null);
   find("welcome").hidden = Boolean(person);
   find("found").hidden = !person;
