@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from dpcml.data.planted import planted
+from dpcml.errors import DataError
 from dpcml.experiments.ledger import Ledger
 from dpcml.experiments.paper import METRICS
 from dpcml.experiments.runner import do, jobs
@@ -45,6 +48,25 @@ def test_a_run_of_another_study_in_the_folder_is_taken_over(spec, tmp_path):
     other = Row(spec.rows[0].data, "called otherwise", "itemknn", parameters={"k": 20})
     run(Spec("third", "T", "A", "released", (3, 5), 1, (other,)), tmp_path / "third.csv", say=said.append)
     assert "taken over" not in said[-1], "another protocol is another run"
+
+
+def test_a_run_on_other_test_users_is_another_run(spec, tmp_path):
+    ledger = do(jobs(spec), tmp_path / "small.csv")
+    job = next(iter(jobs(spec)))
+    assert ledger.has(job)
+    others = replace(job, test_users="some.npy")
+    assert not ledger.has(others)
+    assert Ledger(tmp_path / "other.csv").borrow(job) is not None
+    assert Ledger(tmp_path / "other.csv").borrow(others) is None
+
+
+def test_foreign_files_in_the_folder_do_not_matter_and_damaged_results_are_named(spec, tmp_path):
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "notes.csv").write_text('a,b\n1\n"2,3,4\n')
+    assert run(spec, tmp_path / "small.csv").height == 4
+    (tmp_path / "small.csv").write_text("")
+    with pytest.raises(DataError, match=r"small\.csv: cannot be read as results of a study .*; move it away"):
+        run(spec, tmp_path / "small.csv")
 
 
 def test_runs_are_done_once_and_kept(spec, tmp_path):

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from dpcml.data.planted import planted
+from dpcml.errors import DataError
 from dpcml.experiments.document import markdown
 from dpcml.experiments.kinds import KINDS, Results
 from dpcml.experiments.paper import METRICS
@@ -159,3 +160,8 @@ def test_titles_come_in_the_order_of_the_report():
 def test_the_papers_counts_come_out_of_our_preparation(real_data, tmp_path):
     assert "4 counts are exactly the paper's." in reproduce_one("datasets", quick=True, out=tmp_path)
     assert (tmp_path / "quick" / "report.html").exists()
+
+
+def test_a_study_of_which_no_run_ends_well_says_why(tmp_path):
+    with pytest.raises(DataError, match=r"no run of eta ended well; the first: .*nothing\.csv.*eta\.failures\.csv"):
+        reproduce_one("eta", data=[str(tmp_path / "nothing.csv")], seeds=1, quick=True, out=tmp_path)

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from dpcml.errors import DataError
 from dpcml.files import atomic
 from dpcml.version import version
 
@@ -31,6 +32,7 @@ class Job:
     parameters: dict[str, Any] = field(default_factory=dict)
     protocol: str = ""
     measures: tuple[str, ...] = ("accuracy",)
+    test_users: str = ""  # the file with those that it is tested on; empty: all
 
     @property
     def settings(self) -> str:
@@ -76,7 +78,11 @@ class Ledger:
         for file in sorted(self.path.parent.glob("*.csv")):
             if file == self.path or file.name.endswith(SUFFIX):
                 continue
-            for line in _like(_read(file), job):
+            try:
+                others = _read(file)
+            except DataError:
+                continue  # no results of a study
+            for line in _like(others, job):
                 if resolved(job.model, line["parameters"]) == resolved(job.model, job.settings):
                     return {name: value for name, value in line.items() if value is not None}
         return None
@@ -122,18 +128,19 @@ def _identity(job: Job) -> dict[str, Any]:
     return {
         "data": job.data, "label": job.label, "model": job.model, "parameters": job.settings, "seed": job.seed,
         "protocol": job.protocol, "version": version(), "measures": " ".join(job.measures),
+        "test_users": job.test_users,
     }  # fmt: skip
 
 
 def _like(done: pl.DataFrame, job: Job) -> Iterator[dict[str, Any]]:
-    """Yield the lines with a job's data, model, seed, protocol and version that hold all of its measures."""
+    """Yield the lines with a job's data, users, model, seed, protocol and version that hold all of its measures."""
     if not {"data", "model", "seed", "parameters", "version"} <= set(done.columns):
         return
     same = (pl.col("data") == job.data) & (pl.col("seed") == job.seed) & (pl.col("version") == version())
     for line in done.filter(same).iter_rows(named=True):
         measured = (line.get("measures") or "accuracy").split()  # files of old have accuracy only
-        known = (line["model"] or "") == job.model and (line.get("protocol") or "") == job.protocol
-        if known and set(job.measures) <= set(measured):
+        same_run = all((line.get(key) or "") == getattr(job, key) for key in ("model", "protocol", "test_users"))
+        if same_run and set(job.measures) <= set(measured):
             yield line
 
 
@@ -152,8 +159,12 @@ def _without(lines: pl.DataFrame, data: str, label: str, seed: int) -> pl.DataFr
 def _read(path: Path) -> pl.DataFrame:
     if not path.exists():
         return pl.DataFrame()
-    text = dict.fromkeys(("label", "model", "parameters", "protocol", "version", "measures", "reason"), pl.String)
-    return pl.read_csv(path, schema_overrides=text, infer_schema_length=None)
+    texts = ("data", "label", "model", "parameters", "protocol", "version", "measures", "test_users", "reason")
+    try:
+        return pl.read_csv(path, schema_overrides=dict.fromkeys(texts, pl.String), infer_schema_length=None)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: cannot be read as results of a study ({reason}); move it away") from None
 
 
 def _write(path: Path, lines: pl.DataFrame) -> None:

@@ -95,6 +95,7 @@ def jobs(spec: Spec, library: Library | None = None) -> Iterator[Job]:
                     parameters=row.parameters,
                     protocol=spec.protocol,
                     measures=spec.measures,
+                    test_users=str(spec.options.get("test_users", "")),
                 )
 
 

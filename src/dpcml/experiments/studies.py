@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dpcml.errors import ParameterError, did_you_mean
+from dpcml.errors import DataError, ParameterError, did_you_mean
 from dpcml.experiments.kinds import KINDS
-from dpcml.experiments.ledger import Job
+from dpcml.experiments.ledger import Job, Ledger
 from dpcml.experiments.report import write_report, write_study
 from dpcml.experiments.runner import Library, Say, do
 from dpcml.experiments.spec import FOLDER, Spec, read_spec, specs
@@ -59,7 +59,11 @@ def reproduce_one(
     folder = _folder(spec, out, quick)
     wanted = _jobs(spec, Library())
     _check_labels(labels, wanted)
-    _run(wanted, folder / f"{spec.name}.csv", labels, say)
+    ledger = _run(wanted, folder / f"{spec.name}.csv", labels, say)
+    if not ledger.done.height:
+        raise DataError(
+            f"no run of {name} ended well; the first: {ledger.failed['reason'][0]} (all: {ledger.failures_path})"
+        )
     text = write_study(read_spec(name, quick=quick), folder)
     if spec.folder == FOLDER:
         write_report(folder, quick=quick)
@@ -106,8 +110,8 @@ def _check_labels(labels: Sequence[str] | None, jobs: Iterable[Job]) -> None:
             raise ParameterError(f"no row {label!r} in what is to be run: {did_you_mean(label, known)}")
 
 
-def _run(jobs: Iterable[Job], path: Path, labels: Sequence[str] | None, say: Say) -> None:
-    do((job for job in jobs if labels is None or job.label in labels), path, say)
+def _run(jobs: Iterable[Job], path: Path, labels: Sequence[str] | None, say: Say) -> Ledger:
+    return do((job for job in jobs if labels is None or job.label in labels), path, say)
 
 
 def _with_data(spec: Spec, data: Sequence[str] | None) -> Spec:
