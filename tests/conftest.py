@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcml import Interactions
+from dpcml import Interactions, kernels
 from dpcml.data.items import Attributes, ItemTable
 
 
@@ -16,6 +16,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Leave a core to every worker: tests that run side by side would wait for each other's threads."""
     if hasattr(config, "workerinput"):
         os.environ.setdefault("DPCML_THREADS", "1")
+    else:
+        forget_old_kernels()
+
+
+def forget_old_kernels() -> None:
+    """Remove kernels compiled before a change: Numba looks at a function's own file, not at those it calls."""
+    folder = Path(kernels.__file__).parent
+    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+    for cached in folder.glob("__pycache__/*.nb[ci]"):
+        if cached.stat().st_mtime < newest:
+            cached.unlink()
 
 
 @pytest.fixture(scope="session")

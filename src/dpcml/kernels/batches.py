@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from dpcml.kernels.choosing import ALL, CLOSEST, closest, similar
+from dpcml.kernels.edition import EDITION
 from dpcml.kernels.gradients import (
     NONE,
     PER_PAIR,
@@ -41,7 +40,7 @@ def batch_kernel(n_vectors: int, width: int, choice: int, optimiser: str, per_pa
     at_once = items_at_once(n_vectors)
     adam = optimiser == "adam"
     diversity = NONE if n_vectors == 1 else PER_PAIR if per_pair else PER_USER
-    edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
+    edition = EDITION  # part of the cache's key: a change in any kernel's source is noticed
 
     @njit(cache=True, **OPTIONS)
     def run(
@@ -111,9 +110,3 @@ def batch_kernel(n_vectors: int, width: int, choice: int, optimiser: str, per_pa
 
     kernel: Callable[..., Any] = run
     return kernel
-
-
-def _edition() -> int:
-    """Return a number that changes with the source of any kernel."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return 1 + zlib.crc32(b"".join(source.read_bytes() for source in sources))

@@ -8,14 +8,14 @@ from typing import Any
 
 from numba import njit
 
-from dpcml.kernels.batches import _edition
+from dpcml.kernels.edition import EDITION
 from dpcml.kernels.negatives import draw_negatives
 
 
 @cache
 def drawing_kernel() -> Callable[..., Any]:
     """Return the kernel ``draw(data, candidates, key, first, pairs, listed, n, chosen)``, see `draw_negatives`."""
-    edition = _edition()  # part of the cache's key: a change in any kernel's source is noticed
+    edition = EDITION  # part of the cache's key: a change in any kernel's source is noticed
 
     @njit(nogil=True, cache=True)
     def draw(data, candidates, key, first, pairs, listed, n, chosen):
