@@ -54,6 +54,19 @@ def test_a_block_that_writes_nothing_is_an_error(tmp_path):
     assert names(tmp_path) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_told_and_leaves_the_old_file(tmp_path):
+    write_text(tmp_path / "a.txt", "old")
+    with (
+        pytest.raises(DataError, match=r"a\.txt: cannot be written \(No space left on device\)"),
+        atomic(tmp_path / "a.txt"),
+        Path("/dev/full").open("w") as full,
+    ):
+        full.write("new")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
 def test_a_folder_in_the_place_of_the_file(tmp_path):
     with pytest.raises(DataError, match="is a folder"):
         write_text(tmp_path, "text")

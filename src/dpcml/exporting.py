@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 USERS_AT_ONCE = 2048
-ABOUT, MAP = "export.json", "item_map.npy"
+KIND, ABOUT, MAP = "dpcml export", "export.json", "item_map.npy"
 
 WRITERS: Registry[Callable[[Iterator[pl.DataFrame], Path], None]] = Registry("kind of file for lists")
 EXPORTS: Registry[Callable[[Recommender, Path], dict[str, Any]]] = Registry("form of export")
@@ -174,18 +174,34 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     write = EXPORTS[to]
     if target.exists() and not target.is_dir():
         raise DataError(f"{folder}: is a file; name a folder")
-    if target.exists() and any(target.iterdir()) and not (target / ABOUT).is_file():
-        raise DataError(f"{folder}: is not empty, and no older export; name a new folder")
+    _check_free(target)
     with atomic_folder(target) as new:
         about = write(model, new)
         for name, ids in (("user_ids.txt", train.user_ids), ("item_ids.txt", train.item_ids)):
             (new / name).write_text(_lines(ids, name), encoding="utf-8")
-        card = {"kind": "dpcml export", "form": to, "model": model.name, "version": version(), **about}
+        card = {"kind": KIND, "form": to, "model": model.name, "version": version(), **about}
         np.save(new / MAP, _places(model), allow_pickle=False)
         card |= {"map": f"{MAP}: x and y of each item in two dimensions, within -1 to 1"}
+        card |= {"files": sorted(file.name for file in new.iterdir())}
         card |= {"ids": "a line of user_ids.txt and item_ids.txt for each user and item, in the order of the arrays"}
         (new / ABOUT).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return target
+
+
+def _check_free(target: Path) -> None:
+    """Refuse a folder that holds anything but an older export."""
+    found = {file.name for file in target.iterdir()} if target.exists() else set()
+    if not found:
+        return
+    try:
+        card = json.loads((target / ABOUT).read_text(encoding="utf-8"))
+        known = {ABOUT, *card["files"]} if card["kind"] == KIND else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        known = set()
+    if not known:
+        raise DataError(f"{target}: is not empty, and no older export; name a new folder")
+    if others := sorted(found - known):
+        raise DataError(f"{target}: holds {others[0]!r}, which is no part of the older export; name a new folder")
 
 
 def _lines(ids: Array, name: str) -> str:

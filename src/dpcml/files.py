@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import glob
 import os
@@ -12,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpcml.errors import DataError
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}  # the place is at fault, not the writer
 
 
 @contextmanager
@@ -44,7 +47,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        if error.filename != str(temporary):
+        if error.filename != str(temporary) and error.errno not in NO_ROOM:
             raise  # the block failed at something else
         raise DataError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
     finally:

@@ -59,3 +59,6 @@ def over_rows(work: Callable[[int, int], object], n_rows: int, n_threads: int | 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="dpcml")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has the pool, but none of its threads

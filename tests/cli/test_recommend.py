@@ -182,3 +182,13 @@ def test_doctor(monkeypatch, tmp_path):
     shown = CliRunner().invoke(app, ["doctor"])
     assert "steam-200k" in shown.stdout
     assert shown.exit_code == 0
+
+
+def test_an_export_never_takes_the_place_of_other_files(run, tmp_path):
+    assert run("export", "dpcml", "--to", "faiss-ready", "--out", "arrays").exit_code == 0
+    assert run("export", "dpcml", "--to", "npy", "--out", "arrays").exit_code == 0, "an older export is replaced"
+    (tmp_path / "arrays" / "items.faiss").write_text("built by hand")
+    done = run("export", "dpcml", "--out", "arrays")
+    assert done.exit_code == 2
+    assert "holds 'items.faiss', which is no part of the older export" in done.stderr
+    assert (tmp_path / "arrays" / "items.faiss").read_text() == "built by hand"

@@ -247,3 +247,19 @@ def test_fitting_again_begins_anew(parts):
     model = DPCML(**SMALL).fit(parts.train)
     before = model.user_vectors_.copy()
     assert (model.fit(parts.train).user_vectors_ == before).all()
+
+
+@pytest.mark.parametrize(
+    ("valid", "said"),
+    [
+        (np.zeros((30, 20)), "no user has a validation positive"),
+        (np.eye(30, 20), "parts must not overlap"),
+        (np.eye(29, 20, k=1), "rows and columns agree"),
+    ],
+)
+def test_a_useless_validation_part_is_told_before_anything_is_trained(valid, said):
+    train = np.eye(30, 20) + np.eye(30, 20, k=-10)
+    epochs = []
+    with pytest.raises(DataError, match=said):
+        DPCML(dim=4, epochs=3, n_candidates=2).fit(train, valid, callbacks=[epochs.append])
+    assert not epochs

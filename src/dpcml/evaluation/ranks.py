@@ -198,23 +198,42 @@ def rank_held_out(
     )
 
 
-def _masked(train: Interactions, test: Interactions, also: Interactions | None) -> Interactions:
-    """Return all positives that are no candidates, and make sure that no held-out item is among them."""
-    for name, part in (("train", train), ("validation", also)):
-        if part is not None and (part.n_users, part.n_items) != (test.n_users, test.n_items):
-            raise DataError(
-                f"{name} is {part!r} but test is {test!r}: split one data set, so that rows and columns agree"
-            )
-    masked = train
-    if also is not None:
-        rows, columns = np.concatenate([train.rows, also.rows]), np.concatenate([train.indices, also.indices])
-        masked = Interactions.from_codes(rows, columns, train.user_ids, train.items)
-    known, held = (part.rows * part.n_items + part.indices for part in (masked, test))  # both ascend
-    shared = int((np.append(known, -1)[np.searchsorted(known, held)] == held).sum())
+def check_held_out(train: Interactions, held: Interactions) -> None:
+    """Reject held-out positives that are over other users or items, or are training positives too.
+
+    Examples
+    --------
+    >>> likes = Interactions.from_csr(np.eye(3))
+    >>> check_held_out(likes, likes)
+    Traceback (most recent call last):
+    ...
+    dpcml.errors.DataError: 3 held-out positives are training or validation positives too: parts must not overlap
+    """
+    _check_shape("train", train, held)
+    known, asked = (part.rows * part.n_items + part.indices for part in (train, held))  # both ascend
+    shared = int((np.append(known, -1)[np.searchsorted(known, asked)] == asked).sum())
     if shared:
         raise DataError(
             f"{shared:,} held-out positives are training or validation positives too: parts must not overlap"
         )
+
+
+def _check_shape(name: str, part: Interactions, held: Interactions) -> None:
+    if (part.n_users, part.n_items) != (held.n_users, held.n_items):
+        raise DataError(
+            f"{name} is {part!r} but what is held out is {held!r}: split one data set, so that rows and columns agree"
+        )
+
+
+def _masked(train: Interactions, test: Interactions, also: Interactions | None) -> Interactions:
+    """Return all positives that are no candidates, and make sure that no held-out item is among them."""
+    masked = train
+    if also is not None:
+        _check_shape("validation", also, test)
+        _check_shape("train", train, test)
+        rows, columns = np.concatenate([train.rows, also.rows]), np.concatenate([train.indices, also.indices])
+        masked = Interactions.from_codes(rows, columns, train.user_ids, train.items)
+    check_held_out(masked, test)
     return masked
 
 

@@ -70,8 +70,8 @@ def bounds(name: str, value: Any) -> tuple[float, float]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ParameterError(f"{name}={value!r}: pass two bounds (lower, upper); None leaves one out")
     for bound in value:
-        if bound is not None and not (_number(bound) and bound >= 0):
-            raise ParameterError(f"{name}={value!r}: bounds are numbers of at least 0, or None")
+        if bound is not None and not (_number(bound) and 0 <= bound < math.inf):
+            raise ParameterError(f"{name}={value!r}: bounds are numbers of at least 0, or None for no bound")
     low = -math.inf if value[0] is None else float(value[0])
     high = math.inf if value[1] is None else float(value[1])
     if low > high:

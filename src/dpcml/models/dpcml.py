@@ -209,7 +209,7 @@ class _EngineScorer:
 class CML(DPCML):
     """Collaborative Metric Learning (Hsieh et al., 2017): one vector per user.
 
-    Takes the parameters of `DPCML`; those about several vectors have no effect.
+    Takes the parameters of `DPCML`; ``n_vectors`` must be 1, and those of the diversity have no effect.
 
     Examples
     --------

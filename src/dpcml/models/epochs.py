@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dpcml.data.interactions import Interactions
+from dpcml.errors import DataError
 from dpcml.evaluation.evaluate import validation
 from dpcml.evaluation.protocol import metric_cutoff
-from dpcml.evaluation.ranks import Scorer
+from dpcml.evaluation.ranks import Scorer, check_held_out
 from dpcml.models.base import Recommender
 from dpcml.models.checks import at_least
 from dpcml.threads import thread_count
@@ -49,6 +50,10 @@ class InEpochs(Recommender):
         **options: Any,
     ) -> None:
         """Train a learner and keep the history; ``scorer`` scores it in between, further options are the loop's."""
+        if valid is not None:  # now, not when it is needed first
+            check_held_out(train_data, valid)
+            if not valid.n_positives:
+                raise DataError("no user has a validation positive: there is nothing to choose by")
         self.history_: History = train(
             learner,
             LoopSettings(self.epochs, rate, schedule, self.validate_every, self.patience),

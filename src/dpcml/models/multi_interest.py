@@ -130,8 +130,8 @@ class MultiInterest(Recommender):
     def prepare_index(self) -> bool:
         """Make an index of the items, or load the one that was made before, where the catalogue is large enough.
 
-        Without it, lists are found exactly. Takes minutes for millions of items, the first time; the file is in the
-        cache folder (``DPCML_CACHE``).
+        Without one in the cache folder (``DPCML_CACHE``), lists are found exactly. Takes minutes for millions of items,
+        the first time.
 
         Returns
         -------
