@@ -1,6 +1,7 @@
 """Studies from start to report, each kind on a small planted world."""
 
 import re
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -132,6 +133,9 @@ def test_tables_have_means_and_the_papers_figures():
                 **dict.fromkeys(METRICS, value)} for seed, value in ((0, 0.30), (1, 0.32))]  # fmt: skip
     text = markdown(study_blocks(Results(spec, pl.DataFrame(figures))))
     assert "| ours | 2 | 31.00 ± 1.41 |" in text
+    assert "gives these figures again\n" in text
+    fewer = markdown(study_blocks(Results(replace(spec, seeds=5), pl.DataFrame(figures))))
+    assert "gives these figures again, and those of the seeds that rows lack\n" in fewer
     assert "| *the paper's DPCML2* |  | 29.88 |" in text
     assert "| *difference* |  | +1.12 |" in text
     assert "6 of 8 cells are at or above the paper's figures. Below: *ours* (NDCG@3 -0.22, MRR -20.95)." in text

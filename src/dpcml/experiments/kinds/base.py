@@ -86,7 +86,11 @@ def provenance(results: Results, data: str) -> Details:
         )
     versions = ", ".join(sorted(set(done["version"])))
     hurry = " --quick" if spec.quick else ""
-    lines.append(f"dpcml {versions}; `dpcml reproduce {spec.name}{hurry} --data {data}` gives these figures again")
+    lacking = any(results.of(row).height < spec.seeds_of(row) for row in results.rows(data))
+    more = ", and those of the seeds that rows lack" if lacking else ""
+    lines.append(
+        f"dpcml {versions}; `dpcml reproduce {spec.name}{hurry} --data {data}` gives these figures again{more}"
+    )
     for row in results.rows(data):
         values = ", ".join(f"{name} {json.dumps(value)}" for name, value in row.parameters.items())
         lines.append(f"*{row.label}*: `{row.model}`{', ' + values if values else ''}")
