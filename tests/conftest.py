@@ -7,9 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from dpcml import Interactions, kernels
 from dpcml.data.items import Attributes, ItemTable
+
+settings.register_profile("untimed", deadline=None)  # a crowded machine is no error
+settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

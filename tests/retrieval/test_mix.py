@@ -30,7 +30,7 @@ def twin(queues, scores, shares, n, mix):
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.6, 1.0]), st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_lists_are_those_of_the_twin(seed, mix, n):
     rng = np.random.default_rng(seed)
     queues = rng.permutation(40).reshape(1, 4, 10)

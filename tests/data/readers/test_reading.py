@@ -49,7 +49,6 @@ def outcome(action: Callable[[], object]) -> str | None:
     packed=st.booleans(),
     header=st.booleans(),
 )
-@settings(deadline=None)
 def test_tables_come_back_exactly(
     table: list[tuple[str, str]], separator: str, ending: str, packed: bool, header: bool
 ) -> None:
@@ -69,7 +68,6 @@ def test_tables_come_back_exactly(
 
 
 @given(tables)
-@settings(deadline=None)
 def test_parquet_comes_back_exactly(table: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "likes.parquet"
@@ -81,7 +79,6 @@ def test_parquet_comes_back_exactly(table: list[tuple[str, str]]) -> None:
     st.lists(st.lists(st.integers(0, 2**63 - 1), unique=True, max_size=6), min_size=1).filter(any),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_lists_come_back_exactly(lists: list[list[int]], counted: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "users.dat"
@@ -133,7 +130,7 @@ names = st.sampled_from(
 @example(b"\r", "a.csv", None)
 @example(b'"', "a.csv", None)
 @example(b",", "a.csv", None)
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_any_bytes_end_in_data_or_a_clear_error(data: bytes, name: str, kind: str | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
