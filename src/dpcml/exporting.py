@@ -174,7 +174,7 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     write = EXPORTS[to]
     if target.exists() and not target.is_dir():
         raise DataError(f"{folder}: is a file; name a folder")
-    _check_free(target)
+    _check_free(Path(folder))
     with atomic_folder(target) as new:
         about = write(model, new)
         for name, ids in (("user_ids.txt", train.user_ids), ("item_ids.txt", train.item_ids)):
@@ -188,20 +188,20 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     return target
 
 
-def _check_free(target: Path) -> None:
+def _check_free(folder: Path) -> None:
     """Refuse a folder that holds anything but an older export."""
-    found = {file.name for file in target.iterdir()} if target.exists() else set()
+    found = {file.name for file in folder.iterdir()} if folder.exists() else set()
     if not found:
         return
     try:
-        card = json.loads((target / ABOUT).read_text(encoding="utf-8"))
+        card = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         known = {ABOUT, *card["files"]} if card["kind"] == KIND else set()
     except (OSError, ValueError, KeyError, TypeError):
         known = set()
     if not known:
-        raise DataError(f"{target}: is not empty, and no older export; name a new folder")
+        raise DataError(f"{folder}: is not empty, and no older export; name a new folder")
     if others := sorted(found - known):
-        raise DataError(f"{target}: holds {others[0]!r}, which is no part of the older export; name a new folder")
+        raise DataError(f"{folder}: holds {others[0]!r}, which is no part of the older export; name a new folder")
 
 
 def _lines(ids: Array, name: str) -> str:

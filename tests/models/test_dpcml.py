@@ -48,6 +48,7 @@ def diversity(vectors):
         ({"margin": 0}, "margin=0: must be a finite number above 0"),
         ({"margin": -1.0}, r"margin=-1\.0: must be a finite number above 0"),
         ({"margin": np.inf}, "margin=inf"),
+        ({"diversity": (0.1, np.inf)}, "at least 0, or None for no bound"),
         ({"learning_rate": 0.0}, r"learning_rate=0\.0"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"epochs": 0}, "epochs=0"),

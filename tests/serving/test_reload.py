@@ -3,6 +3,7 @@
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,16 @@ def test_no_request_fails_while_models_change(own_model, models, serve):
         assert [item["id"] for item in answer.json()["items"]] == lists[answer.headers["x-dpcml-model"]]
     assert len({answer.headers["x-dpcml-model"] for answer in answers}) == 2
     assert 'dpcml_reloads_total{outcome="done"} 3' in client.get("/metrics").text
+
+
+def test_the_mark_tells_the_same_vectors_with_other_titles_apart(own_model):
+    old, model = served.Served.load(own_model), load(own_model)
+    save(model, own_model)
+    assert served.Served.load(own_model).mark == old.mark
+    items = replace(model.train_.items, titles=[f"new {k}" for k in range(model.train_.n_items)])
+    model.train_ = replace(model.train_, items=items)
+    save(model, own_model)
+    assert served.Served.load(own_model).mark != old.mark
 
 
 def cut(folder):
