@@ -33,20 +33,21 @@ def _bits(item, n_words):
 def _perhaps(filters, first, n_words, item):
     """Say whether the bits of an item are set; where they are not, the user does not like the item."""
     word, bits = _bits(item, n_words)
-    return filters[first + word] & bits == bits
+    return filters[np.uint64(first + word)] & bits == bits
 
 
 @njit(cache=True)
 def is_positive(items, low, high, item):
-    """Say whether an item is among ``items[low:high]``, which ascend."""
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if items[middle] < item:
-            low = middle + 1
-        else:
-            high = middle
-    return low < end and items[low] == item
+    """Say whether an item is among ``items[low:high]``, which ascend.
+
+    Half of what is left is given up without a branch: a processor guesses every second one wrong.
+    """
+    left = high - low
+    while left > 1:
+        half = left >> 1
+        low += half if items[np.uint64(low + half)] <= item else 0
+        left -= half
+    return left > 0 and items[np.uint64(low)] == item
 
 
 @njit(cache=True)
@@ -63,27 +64,31 @@ def nth_negative(items, start, end, n):
 
 
 @njit(cache=True, inline="always")
-def _candidate(threshold, alias, n_items, bits):
-    """Turn bits into an item: equal chances, or those of the alias table."""
-    item = below(bits, n_items)
-    if len(alias) and unit(mix(bits ^ GOLDEN)) >= threshold[item]:
-        item = np.int64(alias[item])
-    return item
+def _by_weight(candidates, item, bits):
+    """Turn an item that was drawn with equal chances into one drawn with those of the alias table."""
+    kept = unit(mix(bits ^ GOLDEN)) < candidates.threshold[item]
+    return np.int64(item) if kept else np.int64(candidates.alias[item])
 
 
 @njit
-def _settle(items, low, high, threshold, alias, n_items, item, bits):
-    """Return the item if it is no positive, else another one.
+def _settle(data, candidates, user, item, bits):
+    """Return the item if it is no positive of the user, else another one.
 
     Positives are rejected; a user who likes nearly everything gets, after `TRIES` rejections, one of the remaining
     items with equal chances.
     """
+    items, low, high = data.items, data.indptr[user], data.indptr[user + 1]
+    words, n_words = data.filter_start[user], data.filter_start[user + 1] - data.filter_start[user]
     for _ in range(TRIES):
         if not is_positive(items, low, high, item):
             return item
         bits = mix(bits + GOLDEN)
-        item = _candidate(threshold, alias, n_items, bits)
-    return nth_negative(items, low, high, below(mix(bits + GOLDEN), n_items - (high - low)))
+        item = below(bits, candidates.n_items)
+        if len(candidates.alias):
+            item = _by_weight(candidates, item, bits)
+        if not _perhaps(data.filters, words, n_words, item):
+            return item
+    return nth_negative(items, low, high, below(mix(bits + GOLDEN), candidates.n_items - (high - low)))
 
 
 @njit(**OPTIONS)
@@ -94,18 +99,16 @@ def draw_negatives(data, candidates, key, first, pairs, listed, low, high, n, ch
 
     Column 0 and those beyond the candidates hold the positive itself.
     """
-    items, indptr = data.items, data.indptr
     filters, filter_start = data.filters, data.filter_start
-    threshold, alias, n_items = candidates.threshold, candidates.alias, candidates.n_items
     for k in range(low, high):
-        user, positive = np.int64(pairs[k, 0]), pairs[k, 1]
+        user, position, row = np.int64(pairs[k, 0]), np.int64(first + listed[k]), chosen[k]
+        row[:] = pairs[k, 1]
+        for s in range(n):  # a loop of its own: the compiler draws several at once
+            row[1 + s] = below(bits_of(key, position, s), candidates.n_items)
+        if len(candidates.alias):
+            for s in range(n):
+                row[1 + s] = _by_weight(candidates, row[1 + s], bits_of(key, position, s))
         words, n_words = filter_start[user], filter_start[user + 1] - filter_start[user]
-        chosen[k, 0] = positive
         for s in range(n):
-            bits = bits_of(key, first + listed[k], s)
-            item = _candidate(threshold, alias, n_items, bits)
-            if _perhaps(filters, words, n_words, item):
-                item = _settle(items, indptr[user], indptr[user + 1], threshold, alias, n_items, item, bits)
-            chosen[k, 1 + s] = item
-        for s in range(1 + n, chosen.shape[1]):
-            chosen[k, s] = positive
+            if _perhaps(filters, words, n_words, row[1 + s]):
+                row[1 + s] = _settle(data, candidates, user, np.int64(row[1 + s]), bits_of(key, position, s))

@@ -126,7 +126,7 @@ class Engine:
         float
             The mean hinge per positive, before each batch's step.
         """
-        plan = self.plan
+        plan, threads = self.plan, self.plan.n_threads
         key = epoch_key(plan.seed, number)
         order = self._order.draw(key)
         steps = _steps(plan.optimiser, rate)
@@ -135,19 +135,18 @@ class Engine:
         self._scratch.met_in[:] = -1
         self._scratch.team[:] = 0
         stride = max(1, CHUNK // plan.batch_size)
-        with ThreadPoolExecutor(plan.n_threads) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             for begin in range(0, n_batches, stride):
                 end = min(begin + stride, n_batches)
+                work = order, key, steps, begin, end, done
                 try:
-                    team = [
-                        pool.submit(self._run, order, key, steps, begin, end, done, thread, plan.n_threads)
-                        for thread in range(plan.n_threads)
-                    ]
+                    others = [pool.submit(self._run, *work, thread, threads) for thread in range(1, threads)]
+                    self._run(*work, 0, threads)
                 except BaseException:  # the team is not whole: those who have started must not wait for the others
                     self._scratch.team[GIVEN_UP] = 1
                     raise
-                for member in team:
-                    member.result()
+                for other in others:
+                    other.result()
                 if report is not None:
                     report(end / n_batches)
         return float(self._scratch.losses.sum() / len(order))
