@@ -76,10 +76,9 @@ def bits_of(key, position, draw):
     return mix((int(key) + ((int(position) << 20) + draw + 1) * GOLDEN) & MASK)
 
 
-def draw(engine, key, position, positive):
-    """Return the candidates of the positive at a position of the epoch's order."""
+def draw(engine, key, position, user):
+    """Return the candidates of a user's positive at a position of the epoch's order."""
     data, (threshold, alias, n_items) = engine._data, engine._candidates
-    user = data.users[positive]
     seen = set(data.items[data.indptr[user] : data.indptr[user + 1]].tolist())
     unseen = [item for item in range(n_items) if item not in seen]
     found = []
@@ -109,9 +108,8 @@ def similar(V, positive, candidates):
 def mine(engine, U, V, key, order, first=0):
     """Return one row (user, positive item, negatives) for each positive of a batch."""
     batch = []
-    for b, positive in enumerate(order):
-        user, item = int(engine._data.users[positive]), int(engine._data.items[positive])
-        found = draw(engine, key, first + b, positive)
+    for b, (user, item) in enumerate(order.tolist()):
+        found = draw(engine, key, first + b, user)
         if engine.plan.sampler.choice == 1:
             distance = ((U[user][:, None] - V[found]) ** 2).sum(axis=2).min(axis=0)
             found = [found[int(distance.argmin())]]

@@ -19,7 +19,7 @@ def summed(engine, twin):
     engine.epoch(2, 0.0)
     key = epoch_key(engine.plan.seed, 2)
     batch = twin.mine(engine, U, V, key, engine._order.draw(key))
-    found = [table.first[:, : engine.dim] / np.float32(0.1) for table in (engine.users, engine.items)]
+    found = [table.moments[:, : engine.dim] / np.float32(0.1) for table in (engine.users, engine.items)]
     return U, V, batch, found[0].reshape(U.shape), found[1]
 
 
@@ -32,8 +32,8 @@ def test_gradients_are_those_of_the_twin(build, twin, bounds, per_pair, negative
     (users, users_touched), (items, items_touched) = twin.gradients(U, V, batch, engine.plan)
     np.testing.assert_allclose(of_users, users, rtol=1e-5, atol=2e-5)
     np.testing.assert_allclose(of_items, items, rtol=1e-5, atol=2e-5)
-    assert (engine.users.second.any(axis=1) == users_touched.ravel()).all()
-    assert (engine.items.second.any(axis=1) == items_touched).all()
+    assert (engine.users.moments.any(axis=1) == users_touched.ravel()).all()
+    assert (engine.items.moments.any(axis=1) == items_touched).all()
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)

@@ -14,7 +14,7 @@ def mined(engine, number=4):
     key = epoch_key(engine.plan.seed, number)
     order, scratch = engine._order.draw(key), engine._scratch
     groups = np.empty(len(order), np.uint8)
-    groups_of(engine._data.users[order], groups)
+    groups_of(order[:, 0], groups)
     place = np.argsort(np.argsort(groups, kind="stable"))  # positives are mined group by group
     met, nearest, weight = (
         rows.reshape(len(scratch.pairs), -1)[place] for rows in (scratch.met, scratch.nearest, scratch.weight)
@@ -98,7 +98,7 @@ def test_two_stage_takes_any_where_none_is_similar(build):
     places = np.zeros(4)
     for number in range(300):
         order, _, found = mined(engine, number)
-        b = int(np.flatnonzero(engine._data.users[order] == 1)[0])
+        b = int(np.flatnonzero(order[:, 0] == 1)[0])
         same = found.chosen[b, 1:5] == found.met[b, 0]
         places += same / same.sum()
     assert stats.chisquare(places).pvalue > 1e-3

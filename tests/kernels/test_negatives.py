@@ -28,7 +28,7 @@ def drawn(world, negatives="uniform", number=0, user=None, repeats=1):
     data, candidates = positives(world), SAMPLERS[negatives].candidates(world)
     order = np.arange(world.n_positives) if user is None else np.full(repeats, data.indptr[user])
     chosen = np.full((len(order), N_CANDIDATES + 2), -1, np.int32)
-    pairs = np.column_stack([data.users[order], data.items[order]])
+    pairs = np.column_stack([world.rows[order], data.items[order]])
     draw(data, candidates, epoch_key(0, number), 0, pairs, 0, len(order), N_CANDIDATES, chosen)
     assert (chosen[:, [0, -1]] == data.items[order][:, None]).all(), "the positive fills the places around"
     return chosen[:, 1:-1]
@@ -104,7 +104,7 @@ def test_a_user_with_two_items_left_gets_both_alike():
 def test_same_key_same_bits_whatever_the_ranges(world):
     data, candidates, key = positives(world), SAMPLERS["popularity"].candidates(world), epoch_key(3, 1)
     order = np.random.default_rng(0).permutation(world.n_positives)[20:70]
-    pairs = np.column_stack([data.users[order], data.items[order]])
+    pairs = np.column_stack([world.rows[order], data.items[order]])
     whole, parts = (np.zeros((50, 1 + N_CANDIDATES), np.int32) for _ in range(2))
     draw(data, candidates, key, 20, pairs, 0, 50, N_CANDIDATES, whole)
     for start, stop in ((31, 50), (0, 13), (13, 31)):
@@ -119,4 +119,4 @@ def test_draws_are_those_of_the_twin(world, build, twin, negatives):
     engine = build(negatives, n_candidates=N_CANDIDATES)
     found = drawn(world, negatives, number=0)
     for position in range(0, world.n_positives, 7):
-        assert found[position].tolist() == twin.draw(engine, epoch_key(0, 0), position, position)
+        assert found[position].tolist() == twin.draw(engine, epoch_key(0, 0), position, world.rows[position])

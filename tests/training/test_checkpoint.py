@@ -139,8 +139,8 @@ def test_arrays_that_do_not_fit_are_refused(parts, model, tmp_path):
     one = Checkpointer(tmp_path, {})
     one._check = lambda found: vars(one).update(identity=found)
     arrays, about = one.read()
-    one.write(2, {**arrays, "now.item_second": arrays["now.item_second"][:-1]}, {"history": about["history"]})
-    with pytest.raises(DataError, match=r"damaged checkpoint .*item_second"):
+    one.write(2, {**arrays, "now.item_moments": arrays["now.item_moments"][:-1]}, {"history": about["history"]})
+    with pytest.raises(DataError, match=r"damaged checkpoint .*item_moments"):
         model(epochs=2).fit(parts.train, checkpoint=tmp_path, resume=True)
 
 

@@ -1,12 +1,25 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from dpcml.kernels.owners import GROUPS, groups_of
 from dpcml.training.order import Order
 
 USERS = np.repeat(np.arange(2000), np.random.default_rng(0).integers(1, 30, 2000)).astype(np.int32)
+
+
+def numbered(users, **options):
+    """Return an order of positives whose items are their own numbers."""
+    return Order(users, np.arange(len(users)), **options)
+
+
+def drawn(order, key):
+    """Return the numbers of the positives in the order that belongs to a key."""
+    users, items = order.draw(np.uint64(key)).T
+    assert users.tolist() == USERS[items].tolist(), "who likes what is kept"
+    return items
 
 
 def groups():
@@ -16,42 +29,51 @@ def groups():
 
 
 def test_an_order_holds_every_positive_once_and_depends_on_its_key_only():
-    order = Order(USERS)
-    one, other = order.draw(np.uint64(1)), order.draw(np.uint64(2))
-    assert len(order) == len(USERS)
+    order = numbered(USERS)
+    one, other = drawn(order, 1), drawn(order, 2)
     for found in (one, other):
         assert np.sort(found).tolist() == list(range(len(USERS)))
     assert (one != other).mean() > 0.9
-    assert one.tolist() == Order(USERS).draw(np.uint64(1)).tolist()
+    assert one.tolist() == drawn(numbered(USERS), 1).tolist()
 
 
 def test_every_batch_has_its_share_of_each_group():
     of = groups()
     share = np.bincount(of, minlength=GROUPS) / len(of)
-    found = of[Order(USERS).draw(np.uint64(3))]
+    found = of[drawn(numbered(USERS), 3)]
     for first in range(0, len(found) - 256, 256):
         counts = np.bincount(found[first : first + 256], minlength=GROUPS)
         assert (np.abs(counts - 256 * share) <= 2).all()
 
 
 def test_a_positive_of_a_group_is_equally_often_at_each_of_the_groups_places():
-    order, of = Order(USERS[:300]), groups()[:300]
+    order, of = numbered(USERS[:300]), groups()[:300]
     largest = np.bincount(of).argmax()
     member = int(np.flatnonzero(of == largest)[0])
-    at = [int(np.flatnonzero(order.draw(np.uint64(key)) == member)[0]) for key in range(3000)]
+    at = [int(np.flatnonzero(drawn(order, key) == member)[0]) for key in range(3000)]
     _, counts = np.unique(at, return_counts=True)
     assert len(counts) == (of == largest).sum()
     assert stats.chisquare(counts).pvalue > 1e-4
 
 
 def test_one_user_and_none():
-    assert sorted(Order(np.zeros(5, np.int32)).draw(np.uint64(0)).tolist()) == [0, 1, 2, 3, 4]
-    assert Order(np.zeros(0, np.int32)).draw(np.uint64(0)).tolist() == []
+    for together in (1, 4):
+        assert sorted(drawn(numbered(USERS[:1].repeat(5), together=together), 0).tolist()) == [0, 1, 2, 3, 4]
+        assert drawn(numbered(USERS[:0], together=together), 0).tolist() == []
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_threads_and_a_given_array_change_nothing(together, monkeypatch):
+    alone = drawn(numbered(USERS, together=together), 5)
+    monkeypatch.setattr("dpcml.training.order.WORTH_THREADS", 1)
+    order, out = numbered(USERS, together=together, n_threads=3), np.zeros((len(USERS), 2), np.int32)
+    assert order.draw(np.uint64(5), out) is out
+    assert out[:, 1].tolist() == alone.tolist()
 
 
 def test_positives_of_a_user_go_in_runs_that_change():
-    order = Order(USERS, together=3)
-    one, other = order.draw(np.uint64(1)), order.draw(np.uint64(2))
+    order = numbered(USERS, together=3)
+    one, other = drawn(order, 1), drawn(order, 2)
     counts = np.bincount(USERS)
     for found in (one, other):
         assert np.sort(found).tolist() == list(range(len(USERS)))
@@ -69,7 +91,7 @@ def test_positives_of_a_user_go_in_runs_that_change():
 def test_runs_are_even_over_groups_too():
     of = groups()
     share = np.bincount(of, minlength=GROUPS) / len(of)
-    found = of[Order(USERS, together=4).draw(np.uint64(3))]
+    found = of[drawn(numbered(USERS, together=4), 3)]
     for first in range(0, len(found) - 256, 256):
         counts = np.bincount(found[first : first + 256], minlength=GROUPS)
         assert (np.abs(counts - 256 * share) <= 6).all()

@@ -58,7 +58,7 @@ def batch_kernel(n_vectors: int, width: int, choice: int, optimiser: str, per_pa
         for batch in range(begin, end):
             first, k_th = batch * batch_size, done + batch + 1
             size = min(batch_size, len(order) - first)
-            list_positives(data, order, first, size, scratch, thread)
+            list_positives(order, first, size, scratch, thread)
             share = thread
             while share < n_shares:
                 low, high = starts[shares[share]], starts[shares[share + 1]]

@@ -17,11 +17,11 @@ ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are asked for while o
 
 
 @njit(**OPTIONS)
-def list_positives(data, order, first, size, scratch, thread):
+def list_positives(order, first, size, scratch, thread):
     """List the positives of a batch by the groups of their users."""
-    user_of, groups = data.users, scratch.groups[thread]
+    groups = scratch.groups[thread]
     for b in range(size):
-        groups[b] = group_of(user_of[order[first + b]])
+        groups[b] = group_of(order[first + b, 0])
     sort_by_group(groups, size, scratch.starts[thread], scratch.listed[thread])
 
 
@@ -31,13 +31,12 @@ def open_share(data, order, batch, first, scratch, low, high, thread):
 
     The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
     """
-    user_of, item_of, pairs, listed = data.users, data.items, scratch.pairs, scratch.listed[thread]
+    pairs, listed = scratch.pairs, scratch.listed[thread]
     filters, filter_start = data.filters, data.filter_start
     opens, met_in = scratch.opens, scratch.met_in
     for k in range(low, high):
-        positive = order[first + listed[k]]
-        user = user_of[positive]
-        pairs[k, 0], pairs[k, 1] = user, item_of[positive]
+        user, item = order[first + listed[k], 0], order[first + listed[k], 1]
+        pairs[k, 0], pairs[k, 1] = user, item
         opens[k] = met_in[user] != batch
         met_in[user] = batch
         fetch_word(filters, filter_start[user])

@@ -34,27 +34,6 @@ def unit(bits):
     return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(nogil=True, cache=True)
-def shuffle(values, starts, key):
-    """Put the values from each start to the next, fewer than 2^32, into a random order (Fisher and Yates)."""
-    own = mix(key ^ GOLDEN)
-    for group in range(len(starts) - 1):
-        first = starts[group]
-        for k in range(starts[group + 1] - 1, first, -1):
-            other = first + below(mix(own + np.uint64(k) * GOLDEN), k + 1 - first)
-            values[k], values[other] = values[other], values[k]
-
-
-@njit(nogil=True, cache=True)
-def lay_out(values, starts, runs, out):
-    """Write the values of each run, from its start to the next, one run after the other."""
-    at = 0
-    for run in runs:
-        for k in range(starts[run], starts[run + 1]):
-            out[at] = values[k]
-            at += 1
-
-
 def epoch_key(seed: int, epoch: int) -> np.uint64:
     """Return the key of an epoch's draws.
 

@@ -14,15 +14,13 @@ class Table(NamedTuple):
 
     vectors: FloatArray  # (rows, width) float32, zeros beyond the dimension
     squares: FloatArray  # (rows,) squared norms
-    first: FloatArray  # (rows, width) first moments, or nothing for Adagrad
-    second: FloatArray  # (rows, width) second moments
+    moments: FloatArray  # (rows, 2 * width) for Adam, first then second; (rows, width) for Adagrad
 
 
 class Positives(NamedTuple):
     """Training positives, and a filter that tells most non-positives without a search."""
 
-    users: IntArray  # (positives,) int32 row of each
-    items: IntArray  # (positives,) int32, ascending within a user
+    items: IntArray  # (positives,) int32, user by user, ascending within one
     indptr: IntArray  # (users + 1,)
     filters: IntArray  # uint64 words; each of a user's positives has two bits set in one of the user's words
     filter_start: IntArray  # (users + 1,) first word of each user

@@ -19,15 +19,14 @@ def fetch_row(table, row, width):
     """Ask for a row and its moments, to be changed soon."""
     for k in range(0, width, A_LINE):
         fetch_to_write(table.vectors, row, k)
-        fetch_to_write(table.second, row, k)
-        if len(table.first) > 0:
-            fetch_to_write(table.first, row, k)
+    for k in range(0, table.moments.shape[1], A_LINE):
+        fetch_to_write(table.moments, row, k)
 
 
 @njit(cache=True, inline="always")
 def _adam(table, row, gradients, slot, steps, place, width):
     """Take a step with bias-corrected moments (folded into rate and epsilon); returns the squared norm."""
-    vectors, firsts, seconds = table.vectors, table.first, table.second
+    vectors, moments = table.vectors, table.moments
     one = np.float32(1)
     keep_m, take_m = splat(steps.keep_first), splat(one - steps.keep_first)
     keep_v, take_v = splat(steps.keep_second), splat(one - steps.keep_second)
@@ -35,11 +34,11 @@ def _adam(table, row, gradients, slot, steps, place, width):
     square = splat(np.float32(0))
     for k in range(0, width, LANES):
         gradient = load(gradients, slot, k)
-        first = keep_m * load(firsts, row, k) + take_m * gradient
-        second = keep_v * load(seconds, row, k) + take_v * gradient * gradient
+        first = keep_m * load(moments, row, k) + take_m * gradient
+        second = keep_v * load(moments, row, width + k) + take_v * gradient * gradient
         value = load(vectors, row, k) - rates * first / (root(second) + offset)
-        store(firsts, row, k, first)
-        store(seconds, row, k, second)
+        store(moments, row, k, first)
+        store(moments, row, width + k, second)
         store(vectors, row, k, value)
         square = square + value * value
     return total(square)
@@ -48,14 +47,14 @@ def _adam(table, row, gradients, slot, steps, place, width):
 @njit(cache=True, inline="always")
 def _adagrad(table, row, gradients, slot, steps, place, width):
     """Take a step divided by the root of all squared gradients so far; returns the squared norm."""
-    vectors, seconds = table.vectors, table.second
+    vectors, moments = table.vectors, table.moments
     rates, offset = splat(steps.rate[place]), splat(steps.epsilon[place])
     square = splat(np.float32(0))
     for k in range(0, width, LANES):
         gradient = load(gradients, slot, k)
-        second = load(seconds, row, k) + gradient * gradient
+        second = load(moments, row, k) + gradient * gradient
         value = load(vectors, row, k) - rates * gradient / (root(second) + offset)
-        store(seconds, row, k, second)
+        store(moments, row, k, second)
         store(vectors, row, k, value)
         square = square + value * value
     return total(square)

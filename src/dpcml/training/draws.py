@@ -46,7 +46,7 @@ class Draws:
         self.n_candidates, self.batch_size, self.seed = n_candidates, batch_size, seed
         self.n_items = train.n_items
         self._data = positives(train)
-        self._order = Order(self._data.users)
+        self._order = Order(train.rows, self._data.items)
         self._candidates = sampler.candidates(train)
         self.n_batches = -(-len(self._data.items) // batch_size)
 
@@ -59,8 +59,7 @@ class Draws:
         key = epoch_key(self.seed, number)
         order = self._order.draw(key)
         for first in range(0, len(order), self.batch_size):
-            some = order[first : first + self.batch_size]
-            pairs = np.column_stack([self._data.users[some], self._data.items[some]])
+            pairs = order[first : first + self.batch_size]
             yield pairs[:, 0], self._draw(pairs, key, first)
 
     def _draw(self, pairs: IntArray, key: np.uint64, first: int) -> IntArray:

@@ -23,6 +23,7 @@ from dpcml.training.order import Order
 from dpcml.training.samplers import Sampler, positives
 
 CHUNK = 2**17  # positives between two looks at the clock and at Ctrl-C
+MOMENTS = {"adam": 2, "adagrad": 1}  # numbers that an optimiser keeps beside each number of a vector
 TABLE_STEPS = 20_000  # by then the bias correction of Adam is one
 
 
@@ -64,7 +65,8 @@ class Engine:
         self.users = _table(user_vectors, plan, plan.users_on_sphere)
         self.items = _table(item_vectors[:, None, :], plan, plan.items_on_sphere)
         self._data = positives(train)
-        self._order = Order(self._data.users, plan.together)
+        self._order = Order(train.rows, self._data.items, plan.together, plan.n_threads)
+        self._drawn = np.empty((len(self._data.items), 2), dtype=np.int32)
         self._candidates = plan.sampler.candidates(train)
         self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
         self._objective = objective_of(plan, self.dim)
@@ -90,7 +92,7 @@ class Engine:
     def state(self) -> dict[str, Array]:
         """Return the arrays that are the whole state of training; they change in place."""
         tables = {"user": self.users, "item": self.items}
-        names = ("vectors", "squares", "first", "second")
+        names = ("vectors", "squares", "moments")
         return {f"{owner}_{name}": getattr(table, name) for owner, table in tables.items() for name in names}
 
     def learned(self) -> list[str]:
@@ -107,7 +109,7 @@ class Engine:
         """Compile the kernel, or load it from the cache on disk."""
         if not self._kernel.signatures:  # type: ignore[attr-defined]
             steps = _steps(self.plan.optimiser, 0.0)
-            self._run(self._order.draw(np.uint64(0)), np.uint64(0), steps, 0, 0, 0, 0, 1)
+            self._run(self._drawn, np.uint64(0), steps, 0, 0, 0, 0, 1)
 
     def epoch(self, number: int, rate: float, report: Callable[[float], None] | None = None) -> float:
         """Train on every positive once, in an order that depends on seed and number only.
@@ -128,7 +130,7 @@ class Engine:
         """
         plan, threads = self.plan, self.plan.n_threads
         key = epoch_key(plan.seed, number)
-        order = self._order.draw(key)
+        order = self._order.draw(key, self._drawn)
         steps = _steps(plan.optimiser, rate)
         n_batches = len(self._scratch.losses)
         done = number * n_batches
@@ -188,8 +190,8 @@ def _table(vectors: FloatArray, plan: Plan, on_sphere: bool) -> Table:
     rows[:, :dim] = vectors.reshape(-1, dim)
     norms = np.sqrt(np.einsum("rd,rd->r", rows, rows))
     rows /= np.maximum(norms, 1e-12 if on_sphere else 1.0)[:, None]
-    first = aligned(rows.shape if plan.optimiser == "adam" else (0, rows.shape[1]))
-    return Table(rows, np.einsum("rd,rd->r", rows, rows), first, aligned(rows.shape))
+    moments = aligned((len(rows), MOMENTS[plan.optimiser] * rows.shape[1]))
+    return Table(rows, np.einsum("rd,rd->r", rows, rows), moments)
 
 
 def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan: Plan) -> Scratch:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dpcml.arrays import IntArray
+from dpcml.kernels.ordering import gather, lay_out, shuffle
 from dpcml.kernels.owners import GROUPS, groups_of
-from dpcml.kernels.random import lay_out, mix, shuffle
+from dpcml.kernels.random import mix
+from dpcml.threads import over_rows
 
 FEWEST_RUNS = 8  # a user's positives go in no fewer runs, where there are as many
+WORTH_THREADS = 2**19  # positives: fewer are put into order sooner than other threads wake up
 LONGEST = 4  # positives in a run by default: longer runs were hardly faster
 
 
@@ -23,49 +26,77 @@ class Order:
 
     Parameters
     ----------
-    users
-        User of each positive, ascending.
+    users, items
+        User and item of each positive; users ascend.
     together
         Positives in a run at most. Users with few positives have shorter runs, so that they are still met in eight
         batches or more, or with each positive on its own.
+    n_threads
+        Threads that draw an order; what they draw does not depend on their number.
 
     Examples
     --------
-    >>> order = Order(np.repeat(np.arange(40), 5))
-    >>> sorted(order.draw(np.uint64(1)).tolist()) == list(range(200))
-    True
+    >>> order = Order(np.repeat([0, 1, 2], 2), np.array([5, 6, 7, 8, 5, 9]))
+    >>> sorted(order.draw(np.uint64(1)).tolist())
+    [[0, 5], [0, 6], [1, 7], [1, 8], [2, 5], [2, 9]]
     """
 
-    def __init__(self, users: IntArray, together: int = 1) -> None:
-        index = np.int32 if len(users) < 2**31 else np.int64
+    def __init__(self, users: IntArray, items: IntArray, together: int = 1, n_threads: int = 1) -> None:
+        self._threads, self._together = n_threads if len(users) >= WORTH_THREADS else 1, together
         groups = np.empty(len(users), dtype=np.uint8)
         groups_of(users, groups)
-        self._grouped = np.argsort(groups, kind="stable").astype(index)
-        self._together = together
-        self._user_starts, run_starts = _runs(users[self._grouped], together)
-        self._run_starts = run_starts.astype(index)
-        sizes = np.bincount(groups[self._grouped[run_starts[:-1]]], minlength=GROUPS)
+        grouped = np.argsort(groups, kind="stable")
+        index = np.int32 if len(users) < 2**31 else np.int64
+        self._user_starts, run_starts = _runs(users[grouped], together)
+        sizes = np.bincount(groups[grouped[run_starts[:-1]]], minlength=GROUPS)
         self._starts = np.concatenate([[0], sizes.cumsum()])
         rank = np.arange(sizes.sum()) - np.repeat(self._starts[:-1], sizes)
         self._places = np.argsort((rank + 0.5) / np.repeat(sizes, sizes), kind="stable").astype(index)
+        self._run_starts, self._run_users = run_starts.astype(index), users[grouped[run_starts[:-1]]]
+        pairs = np.column_stack([users[grouped], items[grouped]]).astype(np.int32)
+        self._values = _as_one(pairs) if together == 1 else pairs[:, 1].copy()
+        self._shuffled = np.empty_like(self._values)
 
-    def __len__(self) -> int:
-        return len(self._grouped)
+    def draw(self, key: np.uint64, out: IntArray | None = None) -> IntArray:
+        """Return user and item of each positive, in the order that belongs to a key; int32 of shape (positives, 2).
 
-    def draw(self, key: np.uint64) -> IntArray:
-        """Return the positives in the order that belongs to a key."""
+        Memory that is new costs more time than what is written to it: epoch by epoch, pass an array for the output.
+        """
+        pairs = np.empty((len(self._values), 2), dtype=np.int32) if out is None else out
+        values = self._shuffled
+        np.copyto(values, self._values)
         if self._together == 1:
-            positives = self._grouped.copy()
-            shuffle(positives, self._starts, key)
-            drawn: IntArray = positives[self._places]
-            return drawn
-        runs = np.arange(len(self._places), dtype=self._places.dtype)
-        shuffle(runs, self._starts, key)
-        positives = self._grouped.copy()
-        shuffle(positives, self._user_starts, np.uint64(mix(key)))
-        drawn = np.empty_like(positives)
-        lay_out(positives, self._run_starts, runs[self._places], drawn)
-        return drawn
+            self._shuffle(values, self._starts, key)
+            self._spread(values, _as_one(pairs))
+        else:
+            runs = np.arange(len(self._places), dtype=self._places.dtype)
+            self._shuffle(runs, self._starts, key)
+            spread = self._spread(runs, np.empty_like(runs))
+            self._shuffle(values, self._user_starts, np.uint64(mix(key)))
+            self._lay_out(values, spread, pairs)
+        return pairs
+
+    def _shuffle(self, values: IntArray, starts: IntArray, key: np.uint64) -> None:
+        """Put the values from each start to the next into a random order."""
+        over_rows(lambda start, stop: shuffle(values, starts[start : stop + 1], key), len(starts) - 1, self._threads)
+
+    def _spread(self, values: IntArray, out: IntArray) -> IntArray:
+        """Spread values that are listed by group over the epoch."""
+        over_rows(lambda start, stop: gather(values, self._places, out, start, stop), len(values), self._threads)
+        return out
+
+    def _lay_out(self, items: IntArray, runs: IntArray, out: IntArray) -> None:
+        """Write user and items of the runs, one after the other."""
+        users, starts = self._run_users, self._run_starts
+        ends = np.diff(starts)[runs].cumsum()
+        over_rows(
+            lambda start, stop: lay_out(users, items, starts, runs, ends, out, start, stop), len(runs), self._threads
+        )
+
+
+def _as_one(pairs: IntArray) -> IntArray:
+    """Return a view of pairs of int32 in which each is one number, so that both are moved at once."""
+    return pairs.view(np.int64).ravel()
 
 
 def usual_runs(n_positives: int, n_users: int) -> int:

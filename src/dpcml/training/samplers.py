@@ -87,4 +87,4 @@ def positives(train: Interactions) -> Positives:
     filters = np.zeros(start[-1], dtype=np.uint64)
     indptr, items = np.array(train.indptr), np.array(train.indices, dtype=np.int32)
     fill_filters(indptr, items, filters, start)
-    return Positives(train.rows.astype(np.int32), items, indptr, filters, start)
+    return Positives(items, indptr, filters, start)

@@ -1,0 +1,38 @@
+"""Putting the positives of an epoch into order; each function is called for parts of the work by several threads."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dpcml.kernels.random import GOLDEN, below, mix
+
+
+@njit(nogil=True, cache=True)
+def shuffle(values, starts, key):
+    """Put the values from each start to the next, fewer than 2^32, into a random order (Fisher and Yates)."""
+    own = mix(key ^ GOLDEN)
+    for group in range(len(starts) - 1):
+        first = starts[group]
+        for k in range(starts[group + 1] - 1, first, -1):
+            other = first + below(mix(own + np.uint64(k) * GOLDEN), k + 1 - first)
+            values[k], values[other] = values[other], values[k]
+
+
+@njit(nogil=True, cache=True)
+def gather(values, places, out, start, stop):
+    """Write the value at each of the places from ``start`` to ``stop``."""
+    for k in range(start, stop):
+        out[k] = values[places[k]]
+
+
+@njit(nogil=True, cache=True)
+def lay_out(users, items, starts, runs, ends, out, start, stop):
+    """Write user and items of the runs from ``start`` to ``stop``; ``ends`` tells where each ends in the output."""
+    for k in range(start, stop):
+        run = runs[k]
+        first = starts[run]
+        length = starts[run + 1] - first
+        for j in range(length):
+            at = ends[k] - length + j
+            out[at, 0], out[at, 1] = users[run], items[first + j]
