@@ -13,9 +13,7 @@ def mined(engine, number=4):
     engine.epoch(number, 0.0)
     key = epoch_key(engine.plan.seed, number)
     order, scratch = engine._order.draw(key), engine._scratch
-    groups = np.empty(len(order), np.uint8)
-    groups_of(order[:, 0], groups)
-    place = np.argsort(np.argsort(groups, kind="stable"))  # positives are mined group by group
+    place = np.argsort(np.argsort(groups_of(order[:, 0]), kind="stable"))  # positives are mined group by group
     met, nearest, weight = (
         rows.reshape(len(scratch.pairs), -1)[place] for rows in (scratch.met, scratch.nearest, scratch.weight)
     )

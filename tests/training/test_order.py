@@ -22,12 +22,6 @@ def drawn(order, key):
     return items
 
 
-def groups():
-    found = np.empty(len(USERS), np.uint8)
-    groups_of(USERS, found)
-    return found
-
-
 def test_an_order_holds_every_positive_once_and_depends_on_its_key_only():
     order = numbered(USERS)
     one, other = drawn(order, 1), drawn(order, 2)
@@ -38,7 +32,7 @@ def test_an_order_holds_every_positive_once_and_depends_on_its_key_only():
 
 
 def test_every_batch_has_its_share_of_each_group():
-    of = groups()
+    of = groups_of(USERS)
     share = np.bincount(of, minlength=GROUPS) / len(of)
     found = of[drawn(numbered(USERS), 3)]
     for first in range(0, len(found) - 256, 256):
@@ -47,7 +41,7 @@ def test_every_batch_has_its_share_of_each_group():
 
 
 def test_a_positive_of_a_group_is_equally_often_at_each_of_the_groups_places():
-    order, of = numbered(USERS[:300]), groups()[:300]
+    order, of = numbered(USERS[:300]), groups_of(USERS[:300])
     largest = np.bincount(of).argmax()
     member = int(np.flatnonzero(of == largest)[0])
     at = [int(np.flatnonzero(drawn(order, key) == member)[0]) for key in range(3000)]
@@ -89,7 +83,7 @@ def test_positives_of_a_user_go_in_runs_that_change():
 
 
 def test_runs_are_even_over_groups_too():
-    of = groups()
+    of = groups_of(USERS)
     share = np.bincount(of, minlength=GROUPS) / len(of)
     found = of[drawn(numbered(USERS, together=4), 3)]
     for first in range(0, len(found) - 256, 256):

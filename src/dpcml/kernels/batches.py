@@ -53,19 +53,21 @@ def batch_kernel(n_vectors: int, width: int, choice: int, optimiser: str, per_pa
         kept = n_candidates if choice == ALL else 1
         mining = n_vectors, width, at_once, n_candidates
         summing = n_vectors, width, kept
-        shares, starts, listed = scratch.shares, scratch.starts[thread], scratch.listed[thread]
+        # Functions that are compiled on their own get the arrays they use: to pass all of them took seconds to compile.
+        shares, pairs, met, weight = scratch.shares, scratch.pairs, scratch.met, scratch.weight
+        groups, starts, listed = scratch.groups[thread], scratch.starts[thread], scratch.listed[thread]
+        user_rows, of_users = scratch.touched[thread, 0], scratch.gradients[thread, 0]
+        item_rows, of_items = scratch.touched[thread, 1], scratch.gradients[thread, 1]
         n_shares = len(shares) - 1
         for batch in range(begin, end):
             first, k_th = batch * batch_size, done + batch + 1
             size = min(batch_size, len(order) - first)
-            list_positives(order, first, size, scratch, thread)
+            list_positives(order, first, size, groups, starts, listed)
             share = thread
             while share < n_shares:
                 low, high = starts[shares[share]], starts[shares[share + 1]]
-                open_share(data, order, batch, first, scratch, low, high, thread)
-                draw_negatives(
-                    data, candidates, key, first, scratch.pairs, listed, low, high, n_candidates, scratch.chosen
-                )
+                open_share(data, order, batch, first, listed, low, high, pairs, scratch.opens, scratch.met_in)
+                draw_negatives(data, candidates, key, first, pairs, listed, low, high, n_candidates, scratch.chosen)
                 n_rows = np.int64(0)
                 for k in range(low - USERS_AHEAD, high):
                     fetch_ahead(users, items, scratch, k, low, high, mining)
@@ -86,20 +88,20 @@ def batch_kernel(n_vectors: int, width: int, choice: int, optimiser: str, per_pa
                             n_rows = hold_pairs(users, objective, scratch, k, n_rows, thread, summing)
                     n_rows = user_gradient(users, items, scratch, k, n_rows, thread, summing)
                 step_rows(
-                    users, scratch.user_slot, scratch.touched[thread, 0], scratch.gradients[thread, 0], n_rows, steps,
-                    k_th, objective.users_on_sphere, width,
-                )  # fmt: skip
+                    users, scratch.user_slot, user_rows, of_users, n_rows, steps, k_th, objective.users_on_sphere, width
+                )
                 share = next_share(scratch.team, USERS_TAKEN, batch, n_shares, n_threads)
             wait(scratch.team, n_threads)
-            list_met(scratch, size * (kept + 1), thread)
+            list_met(met, weight, size * (kept + 1), groups, starts, listed)
             share = thread
             while share < n_shares:
                 low, high = starts[shares[share]], starts[shares[share + 1]]
-                n_rows = item_gradients(items, scratch, low, high, thread, width)
+                n_rows = item_gradients(
+                    items, met, weight, scratch.apart, listed, low, high, scratch.item_slot, item_rows, of_items, width
+                )
                 step_rows(
-                    items, scratch.item_slot, scratch.touched[thread, 1], scratch.gradients[thread, 1], n_rows, steps,
-                    k_th, objective.items_on_sphere, width,
-                )  # fmt: skip
+                    items, scratch.item_slot, item_rows, of_items, n_rows, steps, k_th, objective.items_on_sphere, width
+                )
                 share = next_share(scratch.team, ITEMS_TAKEN, batch, n_shares, n_threads)
             if thread == 0:
                 loss = 0.0

@@ -74,19 +74,16 @@ def user_gradient(users, items, scratch, k, count, thread, constants):
 
 
 @njit(**OPTIONS)
-def list_met(scratch, count, thread):
+def list_met(met, weight, count, groups, starts, listed):
     """List the items that a batch met, by their groups; those that it neither pulls nor pushes come last."""
-    met, weight, groups = scratch.met, scratch.weight, scratch.groups[thread]
     for at in range(count):
         groups[at] = group_of(met[at]) if weight[at] != 0 else GROUPS
-    sort_by_group(groups, count, scratch.starts[thread], scratch.listed[thread])
+    sort_by_group(groups, count, starts, listed)
 
 
 @njit(**OPTIONS)
-def item_gradients(items, scratch, low, high, thread, width):
+def item_gradients(items, met, weight, apart, listed, low, high, slots, touched, gradients, width):
     """Sum what a batch asks of the items ``low`` to ``high`` of the list; returns how many different ones they are."""
-    gradients, touched, slots = scratch.gradients[thread, 1], scratch.touched[thread, 1], scratch.item_slot
-    met, weight, apart, listed = scratch.met, scratch.weight, scratch.apart, scratch.listed[thread]
     count = 0
     for k in range(low, high):
         at = listed[k]

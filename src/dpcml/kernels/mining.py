@@ -17,23 +17,20 @@ ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are asked for while o
 
 
 @njit(**OPTIONS)
-def list_positives(order, first, size, scratch, thread):
+def list_positives(order, first, size, groups, starts, listed):
     """List the positives of a batch by the groups of their users."""
-    groups = scratch.groups[thread]
     for b in range(size):
         groups[b] = group_of(order[first + b, 0])
-    sort_by_group(groups, size, scratch.starts[thread], scratch.listed[thread])
+    sort_by_group(groups, size, starts, listed)
 
 
 @njit(**OPTIONS)
-def open_share(data, order, batch, first, scratch, low, high, thread):
+def open_share(data, order, batch, first, listed, low, high, pairs, opens, met_in):
     """Write down user and item of the positives ``low`` to ``high`` of the list, and which are their user's first.
 
     The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
     """
-    pairs, listed = scratch.pairs, scratch.listed[thread]
     filters, filter_start = data.filters, data.filter_start
-    opens, met_in = scratch.opens, scratch.met_in
     for k in range(low, high):
         user, item = order[first + listed[k], 0], order[first + listed[k], 1]
         pairs[k, 0], pairs[k, 1] = user, item

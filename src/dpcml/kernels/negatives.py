@@ -102,7 +102,8 @@ def draw_negatives(data, candidates, key, first, pairs, listed, low, high, n, ch
     filters, filter_start = data.filters, data.filter_start
     for k in range(low, high):
         user, position, row = np.int64(pairs[k, 0]), np.int64(first + listed[k]), chosen[k]
-        row[:] = pairs[k, 1]
+        for place in range(len(row)):
+            row[place] = pairs[k, 1]
         for s in range(n):  # a loop of its own: the compiler draws several at once
             row[1 + s] = below(bits_of(key, position, s), candidates.n_items)
         if len(candidates.alias):

@@ -27,11 +27,16 @@ def group_of(row):
     return np.int64((spread * np.uint64(GROUPS)) >> np.uint64(32))
 
 
-@njit(nogil=True, cache=True)
-def groups_of(rows, out):
-    """Write the group of each row."""
-    for k in range(len(rows)):
-        out[k] = group_of(rows[k])
+def groups_of(rows: IntArray) -> IntArray:
+    """Return the group of each row.
+
+    Examples
+    --------
+    >>> groups_of(np.array([0, 15, 16, 10**9])).tolist()
+    [0, 0, 39, 11]
+    """
+    groups: IntArray = group_of.py_func(rows).astype(np.uint8)  # not compiled, it takes arrays
+    return groups
 
 
 @njit(**OPTIONS)

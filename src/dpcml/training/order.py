@@ -43,8 +43,7 @@ class Order:
 
     def __init__(self, users: IntArray, items: IntArray, together: int = 1, n_threads: int = 1) -> None:
         self._threads, self._together = n_threads if len(users) >= WORTH_THREADS else 1, together
-        groups = np.empty(len(users), dtype=np.uint8)
-        groups_of(users, groups)
+        groups = groups_of(users)
         grouped = np.argsort(groups, kind="stable")
         index = np.int32 if len(users) < 2**31 else np.int64
         self._user_starts, run_starts = _runs(users[grouped], together)
