@@ -12,7 +12,7 @@ from dpcml.errors import DataError
 
 CONTRACT = {
     "seconds_per_epoch", "torch_seconds_per_epoch", "ratio_to_torch", "share_of_peak", "thread_speedup",
-    "first_call_seconds",
+    "peak_thread_speedup", "first_call_seconds",
 }  # fmt: skip
 SMALL = {"n_vectors": 2, "dim": 8, "n_candidates": 3, "batch_size": 32, "repeats": 1, "threads": 1}
 QUICK = {"released_batches": 2, "peak_size": 64, "cold": False}

@@ -100,7 +100,8 @@ def _training_lines(found: dict[str, Any]) -> list[str]:
         *lines,
         f"mining                           {found['gflops']:.1f} GFLOP/s, {found['share_of_peak']:.0%} of a matrix"
         f" product's {found['peak_gflops']:.0f}",
-        f"all threads against one          {found['thread_speedup']:.2f}x",
+        f"all threads against one          {found['thread_speedup']:.2f}x;"
+        f" a matrix product {found['peak_thread_speedup']:.2f}x",
         f"process start to first batch     {found['first_call_seconds']:.1f} s compiling,"
         f" {found['warm_first_call_seconds']:.1f} s after",
         f"memory at its peak               {memory['peak_bytes'] / 1e6:.0f} MB, {memory['bytes_per_parameter']:.0f}"
