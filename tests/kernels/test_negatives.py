@@ -4,7 +4,7 @@ from numba import njit
 from scipy import sparse, stats
 
 from dpcml import Interactions
-from dpcml.kernels.negatives import _perhaps, draw_negatives, is_positive, nth_negative
+from dpcml.kernels.negatives import _perhaps, draw_negatives, is_positive, nth_negative, words_of
 from dpcml.kernels.random import epoch_key
 from dpcml.training.samplers import SAMPLERS, positives
 
@@ -13,8 +13,8 @@ N_CANDIDATES = 6
 
 @njit
 def ask(data, user, item):
-    first = data.filter_start[user]
-    filtered = _perhaps(data.filters, first, data.filter_start[user + 1] - first, item)
+    first, n_words = words_of(data.indptr, user)
+    filtered = _perhaps(data.filters, first, n_words, item)
     return filtered and is_positive(data.items, data.indptr[user], data.indptr[user + 1], item)
 
 

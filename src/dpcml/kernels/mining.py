@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import A_LINE, fetch_to_read, fetch_word
+from dpcml.kernels.lanes import A_LINE, fetch_to_read
+from dpcml.kernels.negatives import fetch_positives
 from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.owners import group_of, sort_by_group
 from dpcml.kernels.simd import nearest_distances
@@ -30,13 +31,13 @@ def open_share(data, order, batch, first, listed, low, high, pairs, opens, met_i
 
     The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
     """
-    filters, filter_start = data.filters, data.filter_start
     for k in range(low, high):
         user, item = order[first + listed[k], 0], order[first + listed[k], 1]
         pairs[k, 0], pairs[k, 1] = user, item
         opens[k] = met_in[user] != batch
         met_in[user] = batch
-        fetch_word(filters, filter_start[user])
+        if opens[k]:
+            fetch_positives(data, user)
 
 
 @njit(cache=True, inline="always")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dpcml.kernels.lanes import fetch_word
 from dpcml.kernels.options import OPTIONS
 from dpcml.kernels.random import GOLDEN, below, bits_of, mix, unit
 
@@ -12,13 +13,23 @@ TRIES = 32  # before a negative is picked by counting instead of by trial
 
 
 @njit(nogil=True, cache=True)
-def fill_filters(indptr, items, filters, filter_start):
+def fill_filters(indptr, items, filters):
     """Set, for each user, the two bits of every item that the user likes."""
     for user in range(len(indptr) - 1):
-        first = filter_start[user]
+        first, n_words = words_of(indptr, user)
         for k in range(indptr[user], indptr[user + 1]):
-            word, bits = _bits(items[k], filter_start[user + 1] - first)
+            word, bits = _bits(items[k], n_words)
             filters[first + word] |= bits
+
+
+@njit(cache=True, inline="always")
+def words_of(indptr, user):
+    """Return the first word of a user's filter and the number of words: one for four positives, and one at least.
+
+    They follow from where the positives are, because a list of their own would be one more random access to memory.
+    """
+    first = (indptr[user] >> 2) + user
+    return first, (indptr[user + 1] >> 2) + user + 1 - first
 
 
 @njit(cache=True, inline="always")
@@ -34,6 +45,17 @@ def _perhaps(filters, first, n_words, item):
     """Say whether the bits of an item are set; where they are not, the user does not like the item."""
     word, bits = _bits(item, n_words)
     return filters[np.uint64(first + word)] & bits == bits
+
+
+@njit(cache=True, inline="always")
+def fetch_positives(data, user):
+    """Ask for a user's filter and positives: all of what most users have, and where a search among many begins."""
+    first, n_words = words_of(data.indptr, user)
+    fetch_word(data.filters, first)
+    fetch_word(data.filters, first + n_words - 1)
+    fetch_word(data.items, data.indptr[user])
+    fetch_word(data.items, (data.indptr[user] + data.indptr[user + 1]) >> 1)
+    fetch_word(data.items, data.indptr[user + 1] - 1)
 
 
 @njit(cache=True)
@@ -78,7 +100,7 @@ def _settle(data, candidates, user, item, bits):
     items with equal chances.
     """
     items, low, high = data.items, data.indptr[user], data.indptr[user + 1]
-    words, n_words = data.filter_start[user], data.filter_start[user + 1] - data.filter_start[user]
+    words, n_words = words_of(data.indptr, user)
     for _ in range(TRIES):
         if not is_positive(items, low, high, item):
             return item
@@ -99,7 +121,7 @@ def draw_negatives(data, candidates, key, first, pairs, listed, low, high, n, ch
 
     Column 0 and those beyond the candidates hold the positive itself.
     """
-    filters, filter_start = data.filters, data.filter_start
+    filters, indptr = data.filters, data.indptr
     for k in range(low, high):
         user, position, row = np.int64(pairs[k, 0]), np.int64(first + listed[k]), chosen[k]
         for place in range(len(row)):
@@ -109,7 +131,7 @@ def draw_negatives(data, candidates, key, first, pairs, listed, low, high, n, ch
         if len(candidates.alias):
             for s in range(n):
                 row[1 + s] = _by_weight(candidates, row[1 + s], bits_of(key, position, s))
-        words, n_words = filter_start[user], filter_start[user + 1] - filter_start[user]
+        words, n_words = words_of(indptr, user)
         for s in range(n):
             if _perhaps(filters, words, n_words, row[1 + s]):
                 row[1 + s] = _settle(data, candidates, user, np.int64(row[1 + s]), bits_of(key, position, s))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dpcml.kernels.lanes import fetch_word
 from dpcml.kernels.random import GOLDEN, below, mix
+
+AHEAD = 16  # runs whose items are asked for while one is laid out
 
 
 @njit(nogil=True, cache=True)
@@ -30,6 +33,11 @@ def gather(values, places, out, start, stop):
 def lay_out(users, items, starts, runs, ends, out, start, stop):
     """Write user and items of the runs from ``start`` to ``stop``; ``ends`` tells where each ends in the output."""
     for k in range(start, stop):
+        if k + 2 * AHEAD < stop:
+            fetch_word(starts, runs[k + 2 * AHEAD])
+            fetch_word(users, runs[k + 2 * AHEAD])
+        if k + AHEAD < stop:
+            fetch_word(items, starts[runs[k + AHEAD]])
         run = runs[k]
         first = starts[run]
         length = starts[run + 1] - first

@@ -23,7 +23,6 @@ class Positives(NamedTuple):
     items: IntArray  # (positives,) int32, user by user, ascending within one
     indptr: IntArray  # (users + 1,)
     filters: IntArray  # uint64 words; each of a user's positives has two bits set in one of the user's words
-    filter_start: IntArray  # (users + 1,) first word of each user
 
 
 class Candidates(NamedTuple):

@@ -83,8 +83,7 @@ def positives(train: Interactions) -> Positives:
 
     A user's filter has sixteen bits per positive, so that few non-positives need a search.
     """
-    start = np.concatenate([[0], (-(-train.per_user // 4)).cumsum()]).astype(np.int64)  # four positives to a word
-    filters = np.zeros(start[-1], dtype=np.uint64)
     indptr, items = np.array(train.indptr), np.array(train.indices, dtype=np.int32)
-    fill_filters(indptr, items, filters, start)
-    return Positives(items, indptr, filters, start)
+    filters = np.zeros((train.n_positives >> 2) + train.n_users, dtype=np.uint64)  # see `words_of`
+    fill_filters(indptr, items, filters)
+    return Positives(items, indptr, filters)
