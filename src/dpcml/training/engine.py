@@ -102,7 +102,7 @@ class Engine:
     def release(self) -> tuple[FloatArray, FloatArray]:
         """Return the vectors of users and items on their own, and let everything else go."""
         users, items = self.user_vectors, self.item_vectors
-        del self.users, self.items, self._scratch, self._data
+        del self.users, self.items, self._scratch, self._data, self._order, self._drawn
         return np.ascontiguousarray(users), np.ascontiguousarray(items)
 
     def compile(self) -> None:

@@ -51,9 +51,12 @@ class Order:
         self._starts = np.concatenate([[0], sizes.cumsum()])
         rank = np.arange(sizes.sum()) - np.repeat(self._starts[:-1], sizes)
         self._places = np.argsort((rank + 0.5) / np.repeat(sizes, sizes), kind="stable").astype(index)
-        self._run_starts, self._run_users = run_starts.astype(index), users[grouped[run_starts[:-1]]]
-        pairs = np.column_stack([users[grouped], items[grouped]]).astype(np.int32)
-        self._values = _as_one(pairs) if together == 1 else pairs[:, 1].copy()
+        if together == 1:
+            self._values = _as_one(np.column_stack([users[grouped], items[grouped]]).astype(np.int32))
+        else:
+            self._values = items[grouped].astype(np.int32)
+            self._run_starts = run_starts.astype(index)
+            self._run_users = users[grouped[run_starts[:-1]]].astype(np.int32)
         self._shuffled = np.empty_like(self._values)
 
     def draw(self, key: np.uint64, out: IntArray | None = None) -> IntArray:
