@@ -36,10 +36,12 @@ def test_every_figure_of_the_contract_is_there_and_ratios_fit(small):
 def test_without_torch_its_figures_are_none_and_a_note_says_how_to_install(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # what Python does for a module that must not be imported
     monkeypatch.setattr(module, "first_batch_seconds", lambda *_, **__: {"first_call_seconds": 1.0})
-    found = bench_training(small, **SMALL, **QUICK)
+    found = bench_training(small, **SMALL | {"threads": 2}, **QUICK)
     assert found["torch_seconds_per_epoch"] is found["ratio_to_torch"] is found["ratio_to_best_torch"] is None
     assert "pip install 'dpcml[neural]'" in found["note"]
     assert found["seconds_per_epoch"] > 0
+    assert set(found["spread"]) == {"ours", "ours, one thread", "ours, all threads"}
+    assert found["peak_thread_speedup"] > 0
 
 
 def test_memory_is_that_of_a_process_which_trained(small):

@@ -92,7 +92,7 @@ def draw(engine, key, position, user):
                 break
             bits = mix((bits + GOLDEN) & MASK)
         else:
-            item = unseen[((bits >> 32) * len(unseen)) >> 32]
+            item = unseen[((mix((bits + GOLDEN) & MASK) >> 32) * len(unseen)) >> 32]
         found.append(item)
     return found
 

@@ -116,7 +116,11 @@ def test_same_key_same_bits_whatever_the_ranges(world):
 
 @pytest.mark.parametrize("negatives", ["uniform", "popularity"])
 def test_draws_are_those_of_the_twin(world, build, twin, negatives):
-    engine = build(negatives, n_candidates=N_CANDIDATES)
-    found = drawn(world, negatives, number=0)
-    for position in range(0, world.n_positives, 7):
-        assert found[position].tolist() == twin.draw(engine, epoch_key(0, 0), position, world.rows[position])
+    """Also of a user with two items left, who has every second candidate picked by counting."""
+    liked = np.ones((2, 100), dtype=bool)
+    liked[0, [17, 88]] = liked[1, 10:] = False
+    for data in (world, Interactions.from_csr(liked)):
+        engine = build(negatives, n_candidates=N_CANDIDATES, data=data)
+        found = drawn(data, negatives, number=0)
+        for position in range(0, data.n_positives, 7):
+            assert found[position].tolist() == twin.draw(engine, epoch_key(0, 0), position, data.rows[position])

@@ -71,7 +71,7 @@ def test_damaged_checkpoint(tmp_path, damage):
 
 
 @pytest.mark.parametrize(
-    "about", [None, "not json", "[]", "{}", '{"format": 1}', '{"format": "x"}', '{"format": 1, "epoch": 1}']
+    "about", [None, "not json", "[]", "{}", '{"format": 2}', '{"format": "x"}', '{"format": 2, "epoch": 1}']
 )
 def test_foreign_file(tmp_path, about):
     one = Checkpointer(tmp_path, {})
@@ -80,12 +80,12 @@ def test_foreign_file(tmp_path, about):
         one.read()
 
 
-def test_newer_checkpoint(tmp_path):
+@pytest.mark.parametrize(("number", "way"), [(99, "newer than this; update dpcml"), (1, "older than this; train anew")])
+def test_checkpoint_of_another_format(tmp_path, number, way):
     one = Checkpointer(tmp_path, {})
-    save_file(
-        ARRAYS, one.path, metadata={"dpcml": json.dumps({"format": 99, "version": "9.0", "identity": {}, "epoch": 1})}
-    )
-    with pytest.raises(DataError, match=r"written by dpcml 9\.0, newer than this; update dpcml"):
+    about = {"format": number, "version": "9.0", "identity": {}, "epoch": 1}
+    save_file(ARRAYS, one.path, metadata={"dpcml": json.dumps(about)})
+    with pytest.raises(DataError, match=rf"written by dpcml 9\.0, {way}"):
         one.read()
 
 

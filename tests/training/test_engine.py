@@ -54,6 +54,21 @@ def test_same_bits_on_any_number_of_threads(likes, settings):
         assert losses == team_losses
 
 
+@pytest.mark.parametrize("thread", [0, 1])
+def test_nobody_waits_for_a_thread_that_failed(likes, thread):
+    one = engine(likes, n_threads=2)
+    kernel = one._kernel
+
+    def failing(*args):
+        if args[-2] == thread:
+            raise MemoryError("no room")
+        kernel(*args)
+
+    one._kernel = failing
+    with pytest.raises(MemoryError, match="no room"):
+        one.epoch(0, 0.01)
+
+
 def test_same_seed_same_bits_other_seed_other_bits(likes):
     one, losses = trained(likes)
     again, _ = trained(likes)

@@ -12,7 +12,7 @@ USERS = np.repeat(np.arange(2000), np.random.default_rng(0).integers(1, 30, 2000
 
 def numbered(users, **options):
     """Return an order of positives whose items are their own numbers."""
-    return Order(users, np.arange(len(users)), **options)
+    return Order(users, np.arange(len(users), dtype=np.int32), **options)
 
 
 def drawn(order, key):

@@ -50,7 +50,7 @@ def bench_training(
     n_vectors, dim, n_candidates, batch_size
         C, d, S and the positives per step.
     repeats
-        Rounds; in each, every job runs once, and one thread against all of them a few times. The best of each job
+        Rounds; in each, every job runs once, and one thread against all of them `TURNS` times. The best of each job
         counts; for ``thread_speedup`` the median of what the turns give.
     threads
         Of our engine, of PyTorch and of the matrix product; all cores by default.
@@ -71,15 +71,18 @@ def bench_training(
     load = machine_load()
     train = data.split((0.6, 0.2, 0.2), setting.seed)[0]
     peaks: dict[int, list[float]] = {threads: [], 1: []}
-    ours_jobs = _our_jobs(train, setting, threads)
-    jobs = {"ours": ours_jobs["ours"]}
+    on_all, on_one = (_our_epoch(train, setting, count) for count in (threads, 1))
+    jobs: Jobs = {"ours": on_all}
+    for turn in range(TURNS):
+        jobs |= {f"ours, one thread, {turn}": on_one, f"ours, all threads, {turn}": on_all}
     for count, found in peaks.items():
         jobs[f"peak, {count}"] = lambda count=count, found=found: found.append(peak_gflops(count, size=peak_size))  # type: ignore[misc]
     torch_jobs, note = _torch_jobs(train, setting, threads, released_batches)
     jobs |= torch_jobs
-    in_a_row = dict.fromkeys((name for name in (*jobs, *ours_jobs) if name.startswith(("ours", "best"))), EPOCHS)
-    in_turns = all_seconds(ours_jobs, TURNS * repeats, in_a_row)
+    in_a_row = dict.fromkeys((name for name in jobs if name.startswith(("ours", "best"))), EPOCHS)
     seconds = all_seconds(jobs, repeats, in_a_row)
+    for name in ("ours, one thread", "ours, all threads"):
+        seconds[name] = [time for turn in range(TURNS) for time in seconds.pop(f"{name}, {turn}")]
     ours, peak = min(seconds["ours"]), max(peaks[threads])
     share = min(released_batches * batch_size / train.n_positives, 1.0)
     released, released_threads = _quickest(seconds, "released")
@@ -110,15 +113,11 @@ def bench_training(
         "gflops": gflops,
         "peak_gflops": peak,
         "share_of_peak": gflops / peak,
-        "thread_speedup": _median_ratio(in_turns["ours, 1 thread"], in_turns["ours"]),
+        "thread_speedup": _median_ratio(seconds["ours, one thread"], seconds["ours, all threads"]),
         "peak_thread_speedup": _median_ratio(peaks[threads], peaks[1]),
         **first_batch_seconds(setting, cold=cold),
         "memory": bench_memory(train, setting, threads),
-        "spread": {
-            name: spread(times)
-            for name, times in (seconds | {f"{name}, in turns": in_turns[name] for name in in_turns}).items()
-            if not name.startswith("peak")
-        },
+        "spread": {name: spread(times) for name, times in seconds.items() if not name.startswith("peak")},
         "load_before": load,
         "note": note,
     }
@@ -140,14 +139,11 @@ def _median_ratio(above: list[float], below: list[float]) -> float:
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
-def _our_jobs(train: Interactions, setting: Setting, threads: int) -> Jobs:
-    jobs: Jobs = {}
-    for name, count in (("ours", threads), ("ours, 1 thread", 1)):
-        engine, numbers = setting.engine(train, count), itertools.count()
-        jobs[name] = lambda engine=engine, numbers=numbers: engine.epoch(next(numbers), setting.rate)  # type: ignore[misc]
-        for _ in range(WARM_UP):
-            jobs[name]()
-    return jobs
+def _our_epoch(train: Interactions, setting: Setting, threads: int) -> Callable[[], object]:
+    engine, numbers = setting.engine(train, threads), itertools.count()
+    for _ in range(WARM_UP):
+        engine.epoch(next(numbers), setting.rate)
+    return lambda: engine.epoch(next(numbers), setting.rate)
 
 
 def _torch_jobs(train: Interactions, setting: Setting, threads: int, released_batches: int) -> tuple[Jobs, str | None]:

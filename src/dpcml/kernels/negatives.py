@@ -24,7 +24,7 @@ def fill_filters(indptr, items, filters):
 
 @njit(cache=True, inline="always")
 def words_of(indptr, user):
-    """Return the first word of a user's filter and the number of words: one for four positives, and one at least.
+    """Return the first word of a user's filter and the number of words: one for four positives, and one or two more.
 
     They follow from where the positives are, because a list of their own would be one more random access to memory.
     """
@@ -102,14 +102,12 @@ def _settle(data, candidates, user, item, bits):
     items, low, high = data.items, data.indptr[user], data.indptr[user + 1]
     words, n_words = words_of(data.indptr, user)
     for _ in range(TRIES):
-        if not is_positive(items, low, high, item):
+        if not (_perhaps(data.filters, words, n_words, item) and is_positive(items, low, high, item)):
             return item
         bits = mix(bits + GOLDEN)
         item = below(bits, candidates.n_items)
         if len(candidates.alias):
             item = _by_weight(candidates, item, bits)
-        if not _perhaps(data.filters, words, n_words, item):
-            return item
     return nth_negative(items, low, high, below(mix(bits + GOLDEN), candidates.n_items - (high - low)))
 
 

@@ -1,25 +1,12 @@
-"""Putting the positives of an epoch into order; each function is called for parts of the work by several threads."""
+"""Laying out the order of an epoch; each function is called for parts of the work by several threads."""
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from dpcml.kernels.lanes import fetch_word
-from dpcml.kernels.random import GOLDEN, below, mix
 
 AHEAD = 16  # runs whose items are asked for while one is laid out
-
-
-@njit(nogil=True, cache=True)
-def shuffle(values, starts, key):
-    """Put the values from each start to the next, fewer than 2^32, into a random order (Fisher and Yates)."""
-    own = mix(key ^ GOLDEN)
-    for group in range(len(starts) - 1):
-        first = starts[group]
-        for k in range(starts[group + 1] - 1, first, -1):
-            other = first + below(mix(own + np.uint64(k) * GOLDEN), k + 1 - first)
-            values[k], values[other] = values[other], values[k]
 
 
 @njit(nogil=True, cache=True)

@@ -34,6 +34,17 @@ def unit(bits):
     return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
+@njit(nogil=True, cache=True)
+def shuffle(values, starts, key):
+    """Put the values from each start to the next, fewer than 2^32, into a random order (Fisher and Yates)."""
+    own = mix(key ^ GOLDEN)
+    for group in range(len(starts) - 1):
+        first = starts[group]
+        for k in range(starts[group + 1] - 1, first, -1):
+            other = first + below(mix(own + np.uint64(k) * GOLDEN), k + 1 - first)
+            values[k], values[other] = values[other], values[k]
+
+
 def epoch_key(seed: int, epoch: int) -> np.uint64:
     """Return the key of an epoch's draws.
 

@@ -18,7 +18,7 @@ from dpcml.files import atomic
 from dpcml.version import version
 
 FILE = "checkpoint.safetensors"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
@@ -68,10 +68,9 @@ class Checkpointer:
         try:
             with safe_open(self.path, framework="numpy") as file:
                 about = json.loads((file.metadata() or {})["dpcml"])
-                if about["format"] > FORMAT:
-                    raise DataError(
-                        f"{self.path}: written by dpcml {about['version']}, newer than this; update dpcml to go on"
-                    )
+                if about["format"] != FORMAT:
+                    way = "newer than this; update dpcml" if about["format"] > FORMAT else "older than this; train anew"
+                    raise DataError(f"{self.path}: written by dpcml {about['version']}, {way} to go on")
                 identity, self._epoch = about["identity"], about["epoch"]
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         except FileNotFoundError:

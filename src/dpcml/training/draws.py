@@ -46,7 +46,7 @@ class Draws:
         self.n_candidates, self.batch_size, self.seed = n_candidates, batch_size, seed
         self.n_items = train.n_items
         self._data = positives(train)
-        self._order = Order(train.rows, self._data.items)
+        self._order = Order(train.rows.astype(np.int32), self._data.items)
         self._candidates = sampler.candidates(train)
         self.n_batches = -(-len(self._data.items) // batch_size)
 

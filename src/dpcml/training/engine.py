@@ -65,7 +65,7 @@ class Engine:
         self.users = _table(user_vectors, plan, plan.users_on_sphere)
         self.items = _table(item_vectors[:, None, :], plan, plan.items_on_sphere)
         self._data = positives(train)
-        self._order = Order(train.rows, self._data.items, plan.together, plan.n_threads)
+        self._order = Order(train.rows.astype(np.int32), self._data.items, plan.together, plan.n_threads)
         self._drawn = np.empty((len(self._data.items), 2), dtype=np.int32)
         self._candidates = plan.sampler.candidates(train)
         self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
@@ -109,7 +109,7 @@ class Engine:
         """Compile the kernel, or load it from the cache on disk."""
         if not self._kernel.signatures:  # type: ignore[attr-defined]
             steps = _steps(self.plan.optimiser, 0.0)
-            self._run(self._drawn, np.uint64(0), steps, 0, 0, 0, 0, 1)
+            self._run(self._order.draw(np.uint64(0), self._drawn), np.uint64(0), steps, 0, 0, 0, 0, 1)
 
     def epoch(self, number: int, rate: float, report: Callable[[float], None] | None = None) -> float:
         """Train on every positive once, in an order that depends on seed and number only.
@@ -144,7 +144,7 @@ class Engine:
                 try:
                     others = [pool.submit(self._run, *work, thread, threads) for thread in range(1, threads)]
                     self._run(*work, 0, threads)
-                except BaseException:  # the team is not whole: those who have started must not wait for the others
+                except BaseException:  # nobody else may be there
                     self._scratch.team[GIVEN_UP] = 1
                     raise
                 for other in others:
@@ -164,10 +164,14 @@ class Engine:
         thread: int,
         n_threads: int,
     ) -> None:
-        self._kernel(
-            self.users, self.items, self._data, self._candidates, self._objective, steps, self._scratch, order, key,
-            self.plan.batch_size, self.plan.n_candidates, begin, end, done, thread, n_threads,
-        )  # fmt: skip
+        try:
+            self._kernel(
+                self.users, self.items, self._data, self._candidates, self._objective, steps, self._scratch, order, key,
+                self.plan.batch_size, self.plan.n_candidates, begin, end, done, thread, n_threads,
+            )  # fmt: skip
+        except BaseException:  # the team is not whole: nobody must wait for this thread
+            self._scratch.team[GIVEN_UP] = 1
+            raise
 
 
 def objective_of(plan: Plan, dim: int) -> Objective:

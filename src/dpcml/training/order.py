@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpcml.arrays import IntArray
-from dpcml.kernels.ordering import gather, lay_out, shuffle
+from dpcml.kernels.ordering import gather, lay_out
 from dpcml.kernels.owners import GROUPS, groups_of
-from dpcml.kernels.random import mix
+from dpcml.kernels.random import mix, shuffle
 from dpcml.threads import over_rows
 
 FEWEST_RUNS = 8  # a user's positives go in no fewer runs, where there are as many
@@ -27,7 +27,7 @@ class Order:
     Parameters
     ----------
     users, items
-        User and item of each positive; users ascend.
+        User and item of each positive, int32; users ascend.
     together
         Positives in a run at most. Users with few positives have shorter runs, so that they are still met in eight
         batches or more, or with each positive on its own.
@@ -36,27 +36,27 @@ class Order:
 
     Examples
     --------
-    >>> order = Order(np.repeat([0, 1, 2], 2), np.array([5, 6, 7, 8, 5, 9]))
+    >>> order = Order(np.array([0, 0, 1, 1, 2, 2], np.int32), np.array([5, 6, 7, 8, 5, 9], np.int32))
     >>> sorted(order.draw(np.uint64(1)).tolist())
     [[0, 5], [0, 6], [1, 7], [1, 8], [2, 5], [2, 9]]
     """
 
     def __init__(self, users: IntArray, items: IntArray, together: int = 1, n_threads: int = 1) -> None:
-        self._threads, self._together = n_threads if len(users) >= WORTH_THREADS else 1, together
+        self._together = together
+        self._threads = n_threads if len(users) >= WORTH_THREADS else 1
         groups = groups_of(users)
         grouped = np.argsort(groups, kind="stable")
         index = np.int32 if len(users) < 2**31 else np.int64
-        self._user_starts, run_starts = _runs(users[grouped], together)
+        user_starts, run_starts = _runs(users[grouped], together)
         sizes = np.bincount(groups[grouped[run_starts[:-1]]], minlength=GROUPS)
         self._starts = np.concatenate([[0], sizes.cumsum()])
         rank = np.arange(sizes.sum()) - np.repeat(self._starts[:-1], sizes)
         self._places = np.argsort((rank + 0.5) / np.repeat(sizes, sizes), kind="stable").astype(index)
         if together == 1:
-            self._values = _as_one(np.column_stack([users[grouped], items[grouped]]).astype(np.int32))
+            self._values = _as_one(np.stack([users[grouped], items[grouped]], axis=1))
         else:
-            self._values = items[grouped].astype(np.int32)
-            self._run_starts = run_starts.astype(index)
-            self._run_users = users[grouped[run_starts[:-1]]].astype(np.int32)
+            self._values, self._user_starts = items[grouped], user_starts
+            self._run_starts, self._run_users = run_starts.astype(index), users[grouped[run_starts[:-1]]]
         self._shuffled = np.empty_like(self._values)
 
     def draw(self, key: np.uint64, out: IntArray | None = None) -> IntArray:
