@@ -1,8 +1,12 @@
 import multiprocessing
+import os
+import threading
 
 import numpy as np
 
-from dpcml.threads import over_rows
+from dpcml.threads import Crew, over_rows
+
+CREW = Crew(2)
 
 
 def total(n: int) -> int:
@@ -15,7 +19,23 @@ def total(n: int) -> int:
     return int(done.sum())
 
 
+def of_the_crew() -> tuple[int, str]:
+    """Return the process and the thread that does a crew's work."""
+    return os.getpid(), CREW.submit(lambda: threading.current_thread().name).result(timeout=60)
+
+
 def test_a_forked_process_starts_threads_of_its_own():
     assert total(100) == 100
+    process, thread = of_the_crew()
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(total, (50,)).get(timeout=60) == 50
+        assert pool.apply_async(of_the_crew).get(timeout=60)[0] != process
+    assert of_the_crew() == (process, thread), "threads stay"
+
+
+def test_threads_go_with_their_owner():
+    crew = Crew(1)
+    thread = crew.submit(threading.current_thread).result(timeout=60)
+    del crew
+    thread.join(timeout=60)
+    assert not thread.is_alive()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.state import Objective, Scratch, Steps, Table
 from dpcml.kernels.team import GIVEN_UP, team_state
+from dpcml.threads import Crew
 from dpcml.training.order import Order
 from dpcml.training.samplers import Sampler, positives
 
@@ -70,6 +71,7 @@ class Engine:
         self._candidates = plan.sampler.candidates(train)
         self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
         self._objective = objective_of(plan, self.dim)
+        self._crew = Crew(max(plan.n_threads - 1, 1))
         self._kernel = batch_kernel(
             self.n_vectors, padded(self.dim), plan.sampler.choice, plan.optimiser, plan.diversity_per_pair
         )
@@ -102,7 +104,7 @@ class Engine:
     def release(self) -> tuple[FloatArray, FloatArray]:
         """Return the vectors of users and items on their own, and let everything else go."""
         users, items = self.user_vectors, self.item_vectors
-        del self.users, self.items, self._scratch, self._data, self._order, self._drawn
+        del self.users, self.items, self._scratch, self._data, self._order, self._drawn, self._crew
         return np.ascontiguousarray(users), np.ascontiguousarray(items)
 
     def compile(self) -> None:
@@ -128,7 +130,7 @@ class Engine:
         float
             The mean hinge per positive, before each batch's step.
         """
-        plan, threads = self.plan, self.plan.n_threads
+        plan = self.plan
         key = epoch_key(plan.seed, number)
         order = self._order.draw(key, self._drawn)
         steps = _steps(plan.optimiser, rate)
@@ -137,21 +139,27 @@ class Engine:
         self._scratch.met_in[:] = -1
         self._scratch.team[:] = 0
         stride = max(1, CHUNK // plan.batch_size)
-        with ThreadPoolExecutor(threads) as pool:
-            for begin in range(0, n_batches, stride):
-                end = min(begin + stride, n_batches)
-                work = order, key, steps, begin, end, done
-                try:
-                    others = [pool.submit(self._run, *work, thread, threads) for thread in range(1, threads)]
-                    self._run(*work, 0, threads)
-                except BaseException:  # nobody else may be there
-                    self._scratch.team[GIVEN_UP] = 1
-                    raise
-                for other in others:
-                    other.result()
-                if report is not None:
-                    report(end / n_batches)
+        for begin in range(0, n_batches, stride):
+            end = min(begin + stride, n_batches)
+            self._on_all_threads(partial(self._run, order, key, steps, begin, end, done))
+            if report is not None:
+                report(end / n_batches)
         return float(self._scratch.losses.sum() / len(order))
+
+    def _on_all_threads(self, run: Callable[[int, int], None]) -> None:
+        """Have every thread run, with its number and how many there are; the caller's is number 0."""
+        threads, others = self.plan.n_threads, list[Future[None]]()
+        try:
+            for thread in range(1, threads):
+                others.append(self._crew.submit(run, thread, threads))
+            run(0, threads)
+        except BaseException:  # the team is not whole: those who have started must not wait for the others
+            self._scratch.team[GIVEN_UP] = 1
+            raise
+        finally:
+            wait(others)  # nobody trains on when this returns
+        for other in others:
+            other.result()
 
     def _run(
         self,
