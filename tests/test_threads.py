@@ -6,7 +6,7 @@ import numpy as np
 
 from dpcml.threads import Crew, over_rows
 
-CREW = Crew(2)
+CREW = Crew(1)
 
 
 def total(n: int) -> int:
@@ -19,23 +19,22 @@ def total(n: int) -> int:
     return int(done.sum())
 
 
-def of_the_crew() -> tuple[int, str]:
-    """Return the process and the thread that does a crew's work."""
-    return os.getpid(), CREW.submit(lambda: threading.current_thread().name).result(timeout=60)
+def process_of_the_crew() -> int:
+    return CREW.pool.submit(os.getpid).result(timeout=60)
 
 
 def test_a_forked_process_starts_threads_of_its_own():
     assert total(100) == 100
-    process, thread = of_the_crew()
+    thread = CREW.pool.submit(threading.current_thread).result(timeout=60)
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(total, (50,)).get(timeout=60) == 50
-        assert pool.apply_async(of_the_crew).get(timeout=60)[0] != process
-    assert of_the_crew() == (process, thread), "threads stay"
+        assert pool.apply_async(process_of_the_crew).get(timeout=60) != os.getpid()
+    assert CREW.pool.submit(threading.current_thread).result(timeout=60) is thread, "threads stay"
 
 
 def test_threads_go_with_their_owner():
     crew = Crew(1)
-    thread = crew.submit(threading.current_thread).result(timeout=60)
+    thread = crew.pool.submit(threading.current_thread).result(timeout=60)
     del crew
     thread.join(timeout=60)
     assert not thread.is_alive()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -55,15 +54,17 @@ def over_rows(work: Callable[[int, int], object], n_rows: int, n_threads: int | 
         for start, stop in ranges:
             work(start, stop)
     else:
-        list(_pool(threads).map(lambda both: work(*both), ranges))
+        list(_crew(threads).pool.map(lambda both: work(*both), ranges))
 
 
 class Crew:
-    """Threads of one owner that stay between calls: to start them anew takes longer than short work does.
+    """Threads that stay between calls: to start them anew takes longer than short work does.
+
+    They go with their owner. A forked process has its parent's pools, but none of their threads, and starts its own.
 
     Examples
     --------
-    >>> Crew(2).submit(max, 3, 4).result()
+    >>> Crew(2).pool.submit(max, 3, 4).result()
     4
     """
 
@@ -72,30 +73,25 @@ class Crew:
         self._pool: ThreadPoolExecutor | None = None
         _crews.add(self)
 
-    def submit(self, work: Callable[..., Any], *args: object) -> Future[Any]:
-        """Have a thread do some work."""
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads, ready for work."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="dpcml")
-        return self._pool.submit(work, *args)
-
-    def leave(self) -> None:
-        """Let the threads go; the next work has new ones."""
-        self._pool = None
+        return self._pool
 
 
 _crews: WeakSet[Crew] = WeakSet()
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="dpcml")
+def _crew(threads: int) -> Crew:
+    return Crew(threads)
 
 
 def _forget_threads() -> None:
-    """Make a forked process start threads of its own: it has its parent's pools, but none of their threads."""
-    _pool.cache_clear()
     for crew in _crews:
-        crew.leave()
+        crew._pool = None
 
 
 os.register_at_fork(after_in_child=_forget_threads)

@@ -53,7 +53,7 @@ def batch_kernel(n_vectors: int, width: int, choice: int, optimiser: str, per_pa
         kept = n_candidates if choice == ALL else 1
         mining = n_vectors, width, at_once, n_candidates
         summing = n_vectors, width, kept
-        # Functions that are compiled on their own get the arrays they use: to pass all of them took seconds to compile.
+        # Functions that are compiled on their own get the arrays they use: all of them took a second more to compile.
         shares, pairs, met, weight = scratch.shares, scratch.pairs, scratch.met, scratch.weight
         groups, starts, listed = scratch.groups[thread], scratch.starts[thread], scratch.listed[thread]
         user_rows, of_users = scratch.touched[thread, 0], scratch.gradients[thread, 0]

@@ -151,7 +151,7 @@ class Engine:
         threads, others = self.plan.n_threads, list[Future[None]]()
         try:
             for thread in range(1, threads):
-                others.append(self._crew.submit(run, thread, threads))
+                others.append(self._crew.pool.submit(run, thread, threads))
             run(0, threads)
         except BaseException:  # the team is not whole: those who have started must not wait for the others
             self._scratch.team[GIVEN_UP] = 1
