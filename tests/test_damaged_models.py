@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 import dpcml
 from dpcml import ItemKNN
-from dpcml.errors import DataError
 from dpcml.storage import CARD, DATA, FILES, MODEL, TEXTS, load, read_card, save
+from dpcml.utils.errors import DataError
 
 
 @pytest.fixture

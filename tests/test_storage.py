@@ -13,8 +13,8 @@ from scipy import sparse
 import dpcml
 from dpcml import CML, DPCML, EASE, GFJA, Interactions, ItemKNN, Popularity
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import DataError, NotFittedError, ParameterError
 from dpcml.storage import CARD, FILES, MODEL, free_place, load, read_card, save
+from dpcml.utils.errors import DataError, NotFittedError, ParameterError
 
 QUICK = {"dim": 8, "epochs": 3, "n_candidates": 3}
 
@@ -125,7 +125,8 @@ def test_a_crash_at_any_moment_leaves_a_loadable_model(blocks, folder, stage):
 import os, shutil, sys
 from pathlib import Path
 import numpy as np
-from dpcml import Popularity, storage, files
+from dpcml import Popularity, storage
+from dpcml.utils import files
 stage, folder = {stage!r}, Path({str(folder)!r})
 rename = Path.rename
 def die(*_, **__): os._exit(9)
@@ -151,7 +152,7 @@ def test_a_full_disk_leaves_the_old_model(folder):
 import resource
 import numpy as np
 from dpcml import EASE
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 from dpcml.storage import save
 model = EASE().fit(np.eye(300))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray
-from dpcml.errors import DataError, ParameterError
-from dpcml.files import atomic, atomic_folder
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.projection import item_map
-from dpcml.registry import Registry
-from dpcml.version import version
+from dpcml.utils.arrays import Array, FloatArray
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.files import atomic, atomic_folder
+from dpcml.utils.registry import Registry
+from dpcml.utils.version import version
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import linalg
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.models import Recommender
 from dpcml.retrieval.interests import distances
+from dpcml.utils.arrays import FloatArray, IntArray
 
 SHOWN = 4000  # items on the map: the most liked ones
 NEIGHBOURS = 5  # items that say where a vector lies

@@ -20,15 +20,15 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from dpcml.arrays import Array
 from dpcml.data.interactions import Interactions
 from dpcml.data.parts import facts, put_together, take_apart
-from dpcml.errors import DataError, DpcmlError, ParameterError, did_you_mean
-from dpcml.files import atomic_folder, present
-from dpcml.mapped import map_arrays, read_arrays
 from dpcml.models import MODELS, Recommender
 from dpcml.training.history import History
-from dpcml.version import version
+from dpcml.utils.arrays import Array
+from dpcml.utils.errors import DataError, DpcmlError, ParameterError, did_you_mean
+from dpcml.utils.files import atomic_folder, present
+from dpcml.utils.mapped import map_arrays, read_arrays
+from dpcml.utils.version import version
 
 KIND = "dpcml model"
 FORMAT = 1
@@ -186,7 +186,7 @@ def free_place(folder: str | Path) -> Path:
     ...     free_place(place)
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: ...: holds thesis.txt, which is no part of a model; name another folder, or a new one
+    dpcml.utils.errors.DataError: ...: holds thesis.txt, which is no part of a model; name another folder, or a new one
     """
     place = Path(folder).resolve()
     if Path.cwd().is_relative_to(place):

@@ -3,9 +3,9 @@ import sys
 import pytest
 
 from dpcml.benchmarks.methods import bench_methods, method_names
-from dpcml.errors import ParameterError
 from dpcml.models import MODELS, create
 from dpcml.models.presets import PRESETS
+from dpcml.utils.errors import ParameterError
 
 
 def test_every_model_and_preset_is_timed_by_default():

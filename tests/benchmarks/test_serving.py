@@ -4,7 +4,7 @@ pytest.importorskip("fastapi")
 from dpcml import ItemKNN, save
 from dpcml.benchmarks.load import put_load
 from dpcml.benchmarks.serving import bench_serving
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 
 def test_a_server_is_measured_and_answers_all(blocks, tmp_path):

@@ -8,7 +8,7 @@ from dpcml import Interactions
 from dpcml.benchmarks.memory import bench_memory
 from dpcml.benchmarks.setting import Setting
 from dpcml.benchmarks.training import bench_training
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 CONTRACT = {
     "seconds_per_epoch", "torch_seconds_per_epoch", "ratio_to_torch", "share_of_peak", "thread_speedup",

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from dpcml import EASE, load, save
 from dpcml.cli import app
 from dpcml.data.planted import planted
-from dpcml.experiments.runs import Source
+from dpcml.paper.runs import Source
 from dpcml.theory import bound_of, gap
 
 SMALL = ["--set", "dim=8", "--set", "n_vectors=2", "--set", "n_candidates=3", "--set", "epochs=2", "--quiet"]

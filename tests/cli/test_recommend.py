@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from dpcml import DPCML, EASE, Interactions, load, save
 from dpcml.cli import app
 from dpcml.data.planted import planted
-from dpcml.errors import DataError
 from dpcml.exporting import export
+from dpcml.utils.errors import DataError
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from dpcml import Interactions, Popularity, evaluate, load, save
-from dpcml.errors import DataError, NotFittedError, ParameterError, UnknownIdError
 from dpcml.models import MODELS, Recommender
 from dpcml.models.base import FromHistory
+from dpcml.utils.errors import DataError, NotFittedError, ParameterError, UnknownIdError
 
 pytestmark = pytest.mark.parametrize("name", list(MODELS))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpcml.data.columns import Columns, assign_columns, plain
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 @pytest.mark.parametrize(

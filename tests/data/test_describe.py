@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dpcml.data.describe as module
-from dpcml.arrays import FloatArray
 from dpcml.data.charts import bars, category_bars, diversity_bars, plot
 from dpcml.data.describe import Category, Description, Histogram, categories, describe, preference_diversity
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.errors import DataError, ParameterError
 
 GENRES = ["Action", "Comedy", "Drama", "Horror", "War"]
 

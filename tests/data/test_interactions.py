@@ -14,7 +14,7 @@ from scipy import sparse
 from dpcml import Interactions
 from dpcml.data.interactions import Preparation
 from dpcml.data.items import ItemTable
-from dpcml.errors import DataError, ParameterError, UnknownIdError
+from dpcml.utils.errors import DataError, ParameterError, UnknownIdError
 
 DENSE = np.array([[0, 5, 3], [0, 0, 0], [4, 0, 0]])
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpcml.data.ids import id_array, positions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 @pytest.fixture

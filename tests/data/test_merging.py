@@ -4,7 +4,7 @@ import pytest
 from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.merging import merge
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 def test_old_rows_and_columns_keep_their_places():

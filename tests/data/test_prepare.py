@@ -15,7 +15,7 @@ from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.prepare import from_frame, prepare
 from dpcml.data.rules import Rules
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 def pairs(data: Interactions) -> set[tuple[Any, Any]]:

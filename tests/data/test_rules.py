@@ -9,7 +9,7 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.rules import Rules, drop_thin
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @pytest.mark.parametrize(

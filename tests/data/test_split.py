@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from dpcml import Interactions
 from dpcml.data.items import ItemTable
 from dpcml.data.split import Split, by_ratio, by_time, leave_last
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 SHARES = (0.6, 0.2, 0.2)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcml.data.values import encode_ids, numbers, seconds
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 def where(row: int) -> str:

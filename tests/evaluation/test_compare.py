@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from dpcml import EASE, Popularity, Report, compare, evaluate
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def made(label, values, split="s", protocol="strict", name="P@3"):

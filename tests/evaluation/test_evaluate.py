@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dpcml import EASE, Interactions, ItemKNN, Popularity, evaluate
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @pytest.fixture(scope="module")

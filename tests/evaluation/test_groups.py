@@ -3,9 +3,9 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import DataError
 from dpcml.evaluation import groups, metrics
 from dpcml.evaluation.ranks import Ranks, rank_held_out
+from dpcml.utils.errors import DataError
 
 SETS = [{"War"}, {"War", "Crime"}, {"Crime"}, {"Western"}, set(), {"War"}]
 FILMS = ItemTable(np.arange(6), attributes=Attributes.from_sets(SETS))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpcml.errors import ParameterError
 from dpcml.evaluation.protocol import PROTOCOLS, accuracy, cutoffs
 from dpcml.evaluation.ranks import Ranks
+from dpcml.utils.errors import ParameterError
 
 # Held-out items at places (from 0) of three users with 4, 2 and 1 of them.
 RANKS = Ranks.from_places([[0, 2, 5, 9], [1, 3], [0]], n_candidates=20)

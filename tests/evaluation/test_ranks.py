@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from dpcml import Interactions
-from dpcml.errors import DataError, ParameterError
 from dpcml.evaluation import ranks as module
 from dpcml.evaluation.ranks import Ranks, rank_held_out
+from dpcml.utils.errors import DataError, ParameterError
 
 
 class Fixed:

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from dpcml import ItemKNN, Report, evaluate
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 @pytest.fixture(scope="module")

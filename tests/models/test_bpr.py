@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dpcml import BPR, Interactions
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 pytest.importorskip("implicit")
 

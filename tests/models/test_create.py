@@ -1,8 +1,8 @@
 import pytest
 
-from dpcml.errors import ParameterError
 from dpcml.models import MODELS, create
 from dpcml.models.presets import PRESETS
+from dpcml.utils.errors import ParameterError
 
 
 @pytest.mark.parametrize("name", [*PRESETS])

@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 
 from dpcml import CML, DPCML, GFJA, Interactions, evaluate
-from dpcml.errors import DataError, ParameterError
 from dpcml.models.presets import PRESETS
+from dpcml.utils.errors import DataError, ParameterError
 
 SMALL = {
     "n_vectors": 3,

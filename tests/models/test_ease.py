@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dpcml import EASE
-from dpcml.errors import DataError, ParameterError
 from dpcml.models import ease
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def test_weights_are_the_closed_form_solution():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dpcml import BPR, IALS, load, save
-from dpcml.errors import MissingExtraError, ParameterError
+from dpcml.utils.errors import MissingExtraError, ParameterError
 
 pytest.importorskip("implicit")
 BOTH = pytest.mark.parametrize("kind", [IALS, BPR])

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dpcml import Interactions
-from dpcml.errors import ParameterError
 from dpcml.models.histories import likes_of
+from dpcml.utils.errors import ParameterError
 
 
 @pytest.fixture(scope="module")

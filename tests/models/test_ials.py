@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dpcml import IALS
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 pytest.importorskip("implicit")
 

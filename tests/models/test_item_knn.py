@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dpcml import ItemKNN
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 
 def test_scores_sum_the_similarities_of_kept_neighbours():

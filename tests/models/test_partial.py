@@ -5,9 +5,9 @@ import pytest
 
 from dpcml import DPCML, Interactions, load, save
 from dpcml.data.planted import planted
-from dpcml.errors import DataError, ParameterError
 from dpcml.evaluation import metrics
 from dpcml.evaluation.ranks import rank_held_out
+from dpcml.utils.errors import DataError, ParameterError
 
 NEW_USERS, NEW_ITEMS = np.arange(360, 400), np.arange(150, 160)
 

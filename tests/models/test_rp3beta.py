@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dpcml import RP3Beta
-from dpcml.errors import ParameterError
-from dpcml.threads import thread_count
+from dpcml.utils.errors import ParameterError
+from dpcml.utils.threads import thread_count
 
 
 def by_hand(likes, alpha, beta):

@@ -3,8 +3,8 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import ParameterError, UnknownIdError
 from dpcml.retrieval.filters import allowed_items
+from dpcml.utils.errors import ParameterError, UnknownIdError
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from dpcml.errors import DataError
 from dpcml.kernels.state import Objective
 from dpcml.retrieval.fold_in import FoldIn, start_vectors
+from dpcml.utils.errors import DataError
 
 
 @pytest.fixture

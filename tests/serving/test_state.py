@@ -2,8 +2,8 @@
 
 import pytest
 
-from dpcml.errors import DataError
 from dpcml.serving.settings import ServeSettings, read_token
+from dpcml.utils.errors import DataError
 
 TOKEN = "a-token-for-the-tests"
 

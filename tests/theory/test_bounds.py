@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpcml import CML, DPCML, EASE, GFJA, Interactions
-from dpcml.errors import DataError, ParameterError
 from dpcml.theory import bound, bound_of
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def world(n_users, n_items=10, liked=2):

@@ -5,9 +5,9 @@ import pytest
 
 from dpcml import CML, DPCML, EASE, GFJA, Interactions
 from dpcml.data.planted import planted
-from dpcml.errors import DataError, ParameterError
 from dpcml.theory import gap
 from dpcml.theory.objective import mean_hinge
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @pytest.fixture(scope="module")

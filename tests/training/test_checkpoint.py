@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from dpcml.errors import DataError, ParameterError
 from dpcml.training.checkpoint import FILE, Checkpointer
+from dpcml.utils.errors import DataError, ParameterError
 
 ARRAYS = {"now.x": np.arange(6, dtype=np.float32).reshape(2, 3), "now.empty": np.zeros((0, 8), np.float32)}
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from dpcml.errors import ParameterError
 from dpcml.tuning.dimensions import Choice, Range, dimension
+from dpcml.utils.errors import ParameterError
 
 
 def test_a_range_of_whole_numbers_is_drawn_evenly():

@@ -1,7 +1,6 @@
 import polars as pl
 import pytest
 
-from dpcml.errors import DataError, ParameterError
 from dpcml.evaluation.evaluate import validation
 from dpcml.models import create
 from dpcml.tuning import search
@@ -9,6 +8,7 @@ from dpcml.tuning.dimensions import Choice
 from dpcml.tuning.engines import InProcess
 from dpcml.tuning.search import tune
 from dpcml.tuning.space import Space
+from dpcml.utils.errors import DataError, ParameterError
 
 KNN = Space("knn", {"k": Choice((1, 2, 5, 10, 20))})
 SMALL = {"dim": 8, "n_vectors": 2, "n_candidates": 3}

@@ -1,9 +1,9 @@
 import pytest
 
-from dpcml.errors import DataError, ParameterError
 from dpcml.models import MODELS, create
 from dpcml.models.presets import PRESETS
 from dpcml.tuning.space import Space, built_in, read_space
+from dpcml.utils.errors import DataError, ParameterError
 
 NAMES = list(dict.fromkeys([*MODELS, *PRESETS]))
 

@@ -1,9 +1,9 @@
 import polars as pl
 import pytest
 
-from dpcml.errors import DataError
 from dpcml.tuning.trial import Outcome, Task
 from dpcml.tuning.trials import COLUMNS, Setting, Trials
+from dpcml.utils.errors import DataError
 
 SETTING = Setting("here", "abc")
 TASK = Task(1, "dpcml", {"margin": 1.0, "diversity": (0.1, None)}, epochs=3)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.benchmarks.timing import best_seconds
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, accuracy
 from dpcml.evaluation.ranks import rank_held_out
 from dpcml.models.vectors import nearest_scores
+from dpcml.utils.arrays import FloatArray, IntArray
 
 AT = (3, 5, 10, 20)
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.benchmarks.timing import milliseconds
 from dpcml.benchmarks.vector_models import vector_model
 from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.ranks import Scorer
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.popularity import Popularity
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.errors import ParameterError
 
 METRICS = ("P@3", "NDCG@10", "MAP", "MRR")
 ITEMS_TIMED = 50

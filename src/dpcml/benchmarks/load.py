@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 MOST_AT_ONCE = 256
 MOST_REQUESTS = 1_000_000
@@ -44,7 +44,7 @@ def put_load(
     >>> put_load("http://example.org/", [{}], at_once=1, requests=1, seconds=1)
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: http://example.org/: load is put on this machine only; name http://127.0.0.1:PORT/...
+    dpcml.utils.errors.ParameterError: http://example.org/: load is put on this machine only; name http://127.0.0.1:PORT/...
     """
     parts = urlsplit(url)
     if parts.hostname not in ("127.0.0.1", "localhost", "::1") or parts.port is None:

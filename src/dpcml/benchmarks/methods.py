@@ -9,10 +9,10 @@ from typing import Any
 from dpcml.benchmarks.timing import machine_load, seconds_of
 from dpcml.benchmarks.training import spread
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, MissingExtraError
 from dpcml.models import MODELS, Recommender, create
 from dpcml.models.presets import PRESETS
-from dpcml.threads import thread_count
+from dpcml.utils.errors import DataError, MissingExtraError
+from dpcml.utils.threads import thread_count
 
 YARDSTICK = "dpcml2"  # the paper's own method: others are told as multiples of its epoch
 EPOCHS = 3  # per fit; the first warms up

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import IntArray
 from dpcml.benchmarks.vector_models import vector_model
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation import diversity, groups, metrics
 from dpcml.evaluation.ranks import Ranks
 from dpcml.models.people import People
+from dpcml.utils.arrays import IntArray
 
 DIAL = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpcml.errors import DpcmlError
+from dpcml.utils.errors import DpcmlError
 
 
 class ChildError(DpcmlError):

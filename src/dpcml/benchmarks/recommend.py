@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.benchmarks.timing import best_seconds, machine_load, milliseconds, seconds_of
 from dpcml.retrieval.ann import AnnIndex, IndexSettings, available
 from dpcml.retrieval.exact import CROSS_BYTES, VECTORS_AT_ONCE, Catalogue, Seen, best_by_distance, nothing_seen
-from dpcml.threads import thread_count
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.threads import thread_count
 
 PER_CLUSTER = 500  # items
 ROUNDS = 3  # of batches and of matrix products in turn; the quickest of each counts

@@ -10,8 +10,8 @@ from dpcml.benchmarks.setting import Setting
 from dpcml.benchmarks.timing import best_seconds
 from dpcml.data.interactions import Interactions
 from dpcml.data.planted import planted
-from dpcml.threads import thread_count
 from dpcml.training.order import usual_runs
+from dpcml.utils.threads import thread_count
 
 SIZES = (10**5, 10**6, 10**7)
 PER_USER = 40

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcml.arrays import FloatArray
 from dpcml.data.interactions import Interactions
 from dpcml.models.trained import check_negatives
 from dpcml.training.engine import Engine, Plan
 from dpcml.training.samplers import SAMPLERS
 from dpcml.training.start import STARTS
+from dpcml.utils.arrays import FloatArray
 
 
 @dataclass(frozen=True)

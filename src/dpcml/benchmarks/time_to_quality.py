@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from dpcml.arrays import FloatArray
 from dpcml.benchmarks.process import received, reply, run_child
 from dpcml.data.catalog import load_or_read
 from dpcml.data.interactions import Interactions
@@ -19,6 +18,7 @@ from dpcml.models.presets import PRESETS
 from dpcml.models.vectors import nearest_scores
 from dpcml.training.engine import Engine
 from dpcml.training.history import History
+from dpcml.utils.arrays import FloatArray
 
 METRIC, TARGET = "P@3", 0.2988  # DPCML2 on Steam-200k in the paper, released protocol
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import FloatArray
 from dpcml.benchmarks.setting import Setting
 from dpcml.data.interactions import Interactions
-from dpcml.extras import require
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.extras import require
 
 BITMAP_BYTES = 2**28  # beyond that, a search in sorted keys
 CHUNK = 2**16  # positives whose negatives are drawn together

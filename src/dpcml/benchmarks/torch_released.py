@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import Array, IntArray
 from dpcml.benchmarks.setting import Setting
 from dpcml.data.interactions import Interactions
-from dpcml.extras import require
+from dpcml.utils.arrays import Array, IntArray
+from dpcml.utils.extras import require
 
 
 class ReleasedTraining:

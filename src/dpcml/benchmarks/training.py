@@ -15,10 +15,10 @@ from dpcml.benchmarks.timing import all_seconds, machine_load
 from dpcml.benchmarks.torch_best import BestTraining
 from dpcml.benchmarks.torch_released import ReleasedTraining
 from dpcml.data.interactions import Interactions
-from dpcml.errors import MissingExtraError
-from dpcml.extras import require
 from dpcml.models.neural.backend import torch_threads
-from dpcml.threads import thread_count
+from dpcml.utils.errors import MissingExtraError
+from dpcml.utils.extras import require
+from dpcml.utils.threads import thread_count
 
 RELEASED_BATCHES = 10  # timed per repetition; an epoch is extrapolated from them
 WARM_UP = 2  # epochs before timing, so that the turmoil of a random start is over

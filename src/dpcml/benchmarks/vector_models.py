@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcml.errors import ParameterError
 from dpcml.models import create
 from dpcml.models.multi_interest import MultiInterest
+from dpcml.utils.errors import ParameterError
 
 
 def vector_model(name: str, **parameters: Any) -> MultiInterest:
@@ -19,7 +19,7 @@ def vector_model(name: str, **parameters: Any) -> MultiInterest:
     >>> vector_model("ease")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: ease: has no vectors of interests; use dpcml, cml or gfja
+    dpcml.utils.errors.ParameterError: ease: has no vectors of interests; use dpcml, cml or gfja
     """
     model = create(name)
     if not isinstance(model, MultiInterest):

@@ -23,7 +23,7 @@ from dpcml.cli.serve import serve
 from dpcml.cli.similar import similar
 from dpcml.cli.train import train
 from dpcml.cli.tune import tune
-from dpcml.errors import DpcmlError
+from dpcml.utils.errors import DpcmlError
 
 
 class Commands(TyperGroup):
@@ -73,7 +73,7 @@ app.command()(doctor)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dpcml.version import version
+        from dpcml.utils.version import version
 
         typer.echo(f"dpcml {version()}")
         raise typer.Exit

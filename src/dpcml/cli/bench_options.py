@@ -24,7 +24,7 @@ def finish(found: dict[str, Any], out: Path | None, as_json: bool) -> bool:
     if out is not None:
         import json
 
-        from dpcml.files import write_text
+        from dpcml.utils.files import write_text
 
         write_text(out, json.dumps(found, indent=2, allow_nan=False) + "\n")
     if as_json:
@@ -40,7 +40,7 @@ def whole_numbers(text: str) -> list[int]:
     >>> whole_numbers("1e5,2000")
     [100000, 2000]
     """
-    from dpcml.errors import ParameterError
+    from dpcml.utils.errors import ParameterError
 
     try:
         found = [int(float(part)) for part in text.split(",")]

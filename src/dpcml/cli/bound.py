@@ -10,8 +10,8 @@ import typer
 
 from dpcml.cli.console import AsJson, bytes_bar
 from dpcml.cli.options import DataNow, Folder, takes_reading
-from dpcml.errors import DataError
-from dpcml.tables import text_table
+from dpcml.utils.errors import DataError
+from dpcml.utils.tables import text_table
 
 if TYPE_CHECKING:
     from dpcml.theory import Bound, Gap
@@ -31,7 +31,7 @@ def bound(
     It is about dpcml, cml and gfja. Without held-out positives (trained with --all, or data that is not where it was)
     only the bound is printed.
     """
-    from dpcml.experiments.runs import split_again
+    from dpcml.paper.runs import split_again
     from dpcml.storage import load
     from dpcml.theory import bound_of, gap
 

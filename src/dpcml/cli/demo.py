@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpcml.cli.console import note
-from dpcml.errors import MissingExtraError
+from dpcml.utils.errors import MissingExtraError
 
 
 def demo(
@@ -18,8 +18,8 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of world and split.")] = 0,
 ) -> None:
     """Train in a planted world, where every user's interests are known, and see which of them are served."""
-    from dpcml.experiments.demo import run_demo
-    from dpcml.experiments.figures import draw_demo
+    from dpcml.paper.demo import run_demo
+    from dpcml.paper.figures import draw_demo
 
     note("training on a planted world (the first time compiles kernels, up to half a minute)")
     found = run_demo(users, items, seed)

@@ -8,7 +8,7 @@ import typer
 
 from dpcml.cli.console import AsJson, bytes_bar
 from dpcml.cli.options import DataNow, Folder, Threads, takes_reading
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 
 @takes_reading
@@ -23,7 +23,7 @@ def evaluate(
     reading: dict[str, Any],
 ) -> None:
     """Rank each user's test positives among the full catalogue, on the very split that the model was trained with."""
-    from dpcml.experiments.runs import evaluate_saved
+    from dpcml.paper.runs import evaluate_saved
     from dpcml.storage import read_card
 
     with bytes_bar(str(folder)) as progress:

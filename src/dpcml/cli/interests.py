@@ -9,7 +9,7 @@ import typer
 from dpcml.cli.asking import ids_of, show_table, titles_of, with_interests
 from dpcml.cli.console import AsJson, print_json
 from dpcml.cli.options import Folder
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 SHOWN = 5  # liked items per interest
 

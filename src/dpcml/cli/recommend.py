@@ -10,7 +10,7 @@ import typer
 from dpcml.cli.asking import N, filters_of, ids_in, ids_of, show_table, titles_of
 from dpcml.cli.console import AsJson, count_bar, note, print_json
 from dpcml.cli.options import Folder
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpcml.models import Recommender

@@ -24,7 +24,7 @@ def reproduce(
 
     Writes per study a CSV with one line per run and a Markdown report, and over all studies report.md and report.html.
     """
-    from dpcml.experiments.studies import reproduce_all, reproduce_one, study_titles
+    from dpcml.paper.studies import reproduce_all, reproduce_one, study_titles
 
     if study == "list":
         for name, title in study_titles().items():

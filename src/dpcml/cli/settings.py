@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dpcml.errors import ParameterError, did_you_mean
-from dpcml.toml import plain, read_toml
+from dpcml.utils.errors import ParameterError, did_you_mean
+from dpcml.utils.toml import plain, read_toml
 
 _KEYS: dict[str, tuple[type, str]] = {
     "data": (str, "a text"),
@@ -30,7 +30,7 @@ def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
     >>> parse_settings(["dim:64"])
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: --set 'dim:64': write key=value, such as --set epochs=20
+    dpcml.utils.errors.ParameterError: --set 'dim:64': write key=value, such as --set epochs=20
     """
     found: dict[str, Any] = {}
     for text in texts:

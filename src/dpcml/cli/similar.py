@@ -9,7 +9,7 @@ import typer
 from dpcml.cli.asking import N, show_table, titles_of
 from dpcml.cli.console import AsJson, print_json
 from dpcml.cli.options import Folder
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 
 def similar(

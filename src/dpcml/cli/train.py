@@ -11,7 +11,7 @@ import typer
 from dpcml.cli.console import AsJson, bytes_bar, note
 from dpcml.cli.options import Threads, takes_reading
 from dpcml.cli.settings import parse_settings, read_config
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpcml.models import Recommender
@@ -45,7 +45,7 @@ def train(
 
     The other 20 % are for 'dpcml evaluate'. A command line option wins over the same key in the config file.
     """
-    from dpcml.experiments.runs import Source, checkpoint_folder, train_and_save
+    from dpcml.paper.runs import Source, checkpoint_folder, train_and_save
     from dpcml.storage import free_place
 
     asked = _asked(config, data=data, model=model, seed=seed, split_seed=split_seed, out=out)

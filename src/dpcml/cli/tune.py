@@ -52,7 +52,7 @@ def tune(
 
     A search that was cut off goes on where it was when the command is given again.
     """
-    from dpcml.experiments.runs import Source
+    from dpcml.paper.runs import Source
     from dpcml.tuning.best import write_best
     from dpcml.tuning.search import tune as search
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcml.data.describe import Category, Description, Histogram
-from dpcml.errors import DataError, ParameterError
-from dpcml.extras import require
-from dpcml.files import atomic
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.extras import require
+from dpcml.utils.files import atomic
 
 TOP = 20  # categories shown
 LABEL = 30  # characters of a name in a figure
@@ -87,7 +87,7 @@ def check_suffix(path: Path) -> None:
     >>> check_suffix(Path("figure.bmp"))
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: plot file 'figure.bmp': the name must end in one of .png, .svg, .pdf
+    dpcml.utils.errors.ParameterError: plot file 'figure.bmp': the name must end in one of .png, .svg, .pdf
     """
     if path.suffix.lower() not in SUFFIXES:
         raise ParameterError(f"plot file {str(path)!r}: the name must end in one of {', '.join(SUFFIXES)}")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, BoolArray, IntArray
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.arrays import Array, BoolArray, IntArray
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def matrix_entries(matrix: Any) -> sparse.coo_array:
@@ -60,7 +60,7 @@ def check_codes(codes: IntArray, count: int, kind: str) -> None:
     >>> check_codes(np.array([0, 2]), 2, "item")
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: item position 2: positions of 2 items must lie between 0 and 1
+    dpcml.utils.errors.DataError: item position 2: positions of 2 items must lie between 0 and 1
     """
     for extreme in (codes.min(), codes.max()) if len(codes) else ():
         if not 0 <= extreme < count:

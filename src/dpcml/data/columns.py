@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 # Common names, without case, spaces and underscores; earlier ones win.
 COMMON_NAMES = {
@@ -71,7 +71,7 @@ def assign_columns(
     >>> assign_columns(["a", "b"], Columns(user="a"), "likes.csv")
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: likes.csv: which column holds the item? None of 'a', 'b' has a
+    dpcml.utils.errors.DataError: likes.csv: which column holds the item? None of 'a', 'b' has a
     common name; pass item='...'
     """
     unwanted = {role: None for role in OPTIONAL if getattr(given, role) == ""}

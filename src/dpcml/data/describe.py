@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.errors import DataError
 
 BINS = 20  # bars of the preference diversity histogram
 LISTED = 100  # categories that `Description.to_dict` lists

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import Array, BoolArray, IntArray
-from dpcml.errors import DataError, UnknownIdError, did_you_mean
+from dpcml.utils.arrays import Array, BoolArray, IntArray
+from dpcml.utils.errors import DataError, UnknownIdError, did_you_mean
 
 _LARGEST = 2**63 - 1  # of an int64
 _LOOKED_THROUGH = 2000  # ids that a misspelt one is compared with
@@ -87,7 +87,7 @@ def unique_ids(given: Sequence[Any] | Array | None, count: int, name: str) -> Ar
     >>> unique_ids(["ann", "ann"], 2, "user_ids")
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: user_ids holds 'ann' more than once: each row or column needs an id of its own
+    dpcml.utils.errors.DataError: user_ids holds 'ann' more than once: each row or column needs an id of its own
     """
     if given is None:
         return np.arange(count)
@@ -109,7 +109,7 @@ def known(ids: Array, wanted: Array, kind: str, order: IntArray | None = None) -
     >>> known(np.array(["ann", "bob"], dtype=object), np.array(["anne"]), "user")
     Traceback (most recent call last):
     ...
-    dpcml.errors.UnknownIdError: unknown user 'anne': not among the 2 users of the data; did you mean 'ann'?
+    dpcml.utils.errors.UnknownIdError: unknown user 'anne': not among the 2 users of the data; did you mean 'ann'?
     """
     found = positions(ids, wanted, order)
     if (found < 0).any():

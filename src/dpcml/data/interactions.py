@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
 from dpcml.data.checks import check_codes, low_entries, matrix_entries
 from dpcml.data.ids import id_array, known, unique_ids
 from dpcml.data.items import ItemTable
 from dpcml.data.pairs import csr_of_pairs
 from dpcml.data.preparation import Preparation as Preparation
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
+from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from dpcml.data.split import Split

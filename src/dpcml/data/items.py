@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, BoolArray, IntArray, frozen
 from dpcml.data.ids import id_array
 from dpcml.data.ids import positions as positions
-from dpcml.errors import DataError
+from dpcml.utils.arrays import Array, BoolArray, IntArray, frozen
+from dpcml.utils.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, IntArray
 from dpcml.data.ids import as_integer, positions
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import DataError
+from dpcml.utils.arrays import Array, IntArray
+from dpcml.utils.errors import DataError
 
 
 def merge(known: Interactions, more: Interactions) -> Interactions:

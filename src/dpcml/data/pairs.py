@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
+from dpcml.utils.arrays import FloatArray, IntArray
 
 
 def csr_of_pairs(

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import Array
-from dpcml.data.fitting import check_positions, csr_arrays, csr_of, fitting
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import DataError
+from dpcml.utils.arrays import Array
+from dpcml.utils.errors import DataError
+from dpcml.utils.validation import check_array, check_positions, csr_from_arrays, csr_to_arrays
 
 
 def take_apart(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str | None]]]:
@@ -42,7 +42,7 @@ def take_apart(train: Interactions) -> tuple[dict[str, Array], dict[str, list[st
     if items.attributes is not None:
         matrix = items.attributes.matrix.astype(bool, copy=True)
         matrix.eliminate_zeros()
-        numbers |= csr_arrays("attributes", matrix)
+        numbers |= csr_to_arrays("attributes", matrix)
         texts["attributes"] = [str(name) for name in items.attributes.names]
     return numbers, texts
 
@@ -70,24 +70,24 @@ def facts(train: Interactions) -> dict[str, Any]:
 def put_together(numbers: Mapping[str, Array], texts: Mapping[str, Any], said: Mapping[str, Any]) -> Interactions:
     """Return the data set that `take_apart` and `facts` gave, checked and without copies of its arrays."""
     n_users, n_items = int(said["users"]), int(said["items"])
-    indptr = fitting(numbers, "seen.indptr", (n_users + 1,), "iu")
-    indices = fitting(numbers, "seen.indices", (int(said["positives"]),), "iu")
+    indptr = check_array(numbers, "seen.indptr", (n_users + 1,), "iu")
+    indices = check_array(numbers, "seen.indices", (int(said["positives"]),), "iu")
     check_positions("seen items", indptr, indices, n_items, ascending=True)
     user_ids, item_ids = (
-        _text(texts, name, count) if name in texts else fitting(numbers, name, (count,), "i")
+        _text(texts, name, count) if name in texts else check_array(numbers, name, (count,), "i")
         for name, count in (("user_ids", n_users), ("item_ids", n_items))
     )
     attributes = None
     if "attributes" in texts:
         names = _text(texts, "attributes", len(texts["attributes"]))
-        attributes = Attributes(names, csr_of(numbers, "attributes", (n_items, len(names)), "b"))
+        attributes = Attributes(names, csr_from_arrays(numbers, "attributes", (n_items, len(names)), "b"))
     times = numbers.get("seen.timestamps")
     return Interactions(
         indptr,
         indices,
         user_ids,
         ItemTable(item_ids, _text(texts, "titles", n_items) if "titles" in texts else None, attributes),
-        None if times is None else fitting(numbers, "seen.timestamps", indices.shape, "fiu"),
+        None if times is None else check_array(numbers, "seen.timestamps", indices.shape, "fiu"),
         said["catalogue_size"],
         Preparation(**{**said["preparation"], "notes": tuple(said["preparation"]["notes"])}),
         said["split_hash"],

@@ -8,13 +8,13 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from dpcml.arrays import BoolArray
 from dpcml.data.columns import Columns, assign_columns
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
 from dpcml.data.rules import Rules, drop_thin
 from dpcml.data.values import Where, encode_ids, numbers, seconds
-from dpcml.errors import DataError
+from dpcml.utils.arrays import BoolArray
+from dpcml.utils.errors import DataError
 
 
 def from_frame(
@@ -122,7 +122,7 @@ def prepare(
     >>> prepare(rows, lambda row: f"likes.csv, line {row + 2}", Rules())
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: likes.csv, line 3: item id '-8': whole-number ids must lie between 0 and
+    dpcml.utils.errors.DataError: likes.csv, line 3: item id '-8': whole-number ids must lie between 0 and
     9223372036854775807; pass text_ids=True (--text-ids) to treat ids as text
     """
     if not len(table):

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError, did_you_mean
+from dpcml.utils.checks import at_least
+from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Rules:
     >>> Rules.of({"min_users": 5})
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: unknown option 'min_users': did you mean 'min_user'?
+    dpcml.utils.errors.ParameterError: unknown option 'min_users': did you mean 'min_user'?
     """
 
     min_rating: float | None = None  # rows with a lower rating are no positives; None: every row is one

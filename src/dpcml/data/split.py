@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray, IntArray, Seed, generator
-from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.arrays import Array, FloatArray, IntArray, Seed, generator
+from dpcml.utils.checks import at_least
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from dpcml.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.data.pairs import distinct
-from dpcml.errors import DataError
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.errors import DataError
 
 Where: TypeAlias = Callable[[int], str]  # says where a row stands in its source: "likes.csv, line 7"
 LARGEST_ID = 2**63 - 1
@@ -26,7 +26,7 @@ def reject(bad: pl.Series | BoolArray, where: Where, message: Callable[[int], st
     >>> reject(np.array([False, True]), lambda row: f"likes.csv, line {row + 1}", lambda row: "no user")
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: likes.csv, line 2: no user
+    dpcml.utils.errors.DataError: likes.csv, line 2: no user
     """
     rows = np.flatnonzero(np.asarray(bad))
     if len(rows):
@@ -143,7 +143,7 @@ def numbers(column: pl.Series, name: str, where: Where) -> FloatArray:
     >>> numbers(pl.Series(["1", "inf"]), "rating", lambda row: f"line {row + 2}")
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: line 3: rating 'inf': must be a finite number
+    dpcml.utils.errors.DataError: line 3: rating 'inf': must be a finite number
     """
     kind = column.dtype
     if kind == pl.String:

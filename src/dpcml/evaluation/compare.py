@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from dpcml.arrays import FloatArray
-from dpcml.errors import DataError, ParameterError, did_you_mean
 from dpcml.evaluation.report import Report
-from dpcml.files import atomic
-from dpcml.tables import text_table
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.errors import DataError, ParameterError, did_you_mean
+from dpcml.utils.files import atomic
+from dpcml.utils.tables import text_table
 
 if TYPE_CHECKING:
     import polars as pl

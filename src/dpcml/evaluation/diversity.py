@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes
 from dpcml.kernels.neighbours import count_together
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.threads import over_rows
 
 USERS_AT_ONCE = 4096
 

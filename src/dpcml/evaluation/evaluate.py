@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions, as_interactions
-from dpcml.errors import DataError
 from dpcml.evaluation import diversity, groups
 from dpcml.evaluation.protocol import PROTOCOLS, accuracy, cutoffs, metric_cutoff
 from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
 from dpcml.evaluation.report import Report
-from dpcml.version import version
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.errors import DataError
+from dpcml.utils.version import version
 
 
 def evaluate(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import BoolArray, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes
-from dpcml.errors import DataError
 from dpcml.evaluation import metrics
 from dpcml.evaluation.ranks import Ranks
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.errors import DataError
 
 
 def majority_category(train: Interactions) -> IntArray:

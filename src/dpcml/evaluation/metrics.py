@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.evaluation.ranks import Ranks, sums
+from dpcml.utils.arrays import FloatArray, IntArray
 
 
 def precision(ranks: Ranks, n: int) -> FloatArray:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcml.arrays import FloatArray
-from dpcml.errors import ParameterError, did_you_mean
 from dpcml.evaluation import metrics
 from dpcml.evaluation.ranks import Ranks
-from dpcml.registry import Registry
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.errors import ParameterError, did_you_mean
+from dpcml.utils.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def metric_cutoff(metric: str) -> int | None:
     >>> metric_cutoff("NDGC@3")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: metric='NDGC@3': did you mean 'NDCG@3'?
+    dpcml.utils.errors.ParameterError: metric='NDGC@3': did you mean 'NDCG@3'?
     """
     name, _, cutoff = str(metric).partition("@")
     whole = cutoff.isdigit() and int(cutoff) > 0

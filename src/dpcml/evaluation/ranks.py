@@ -9,11 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
-from dpcml.arrays import BoolArray, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError
 from dpcml.kernels import ranking
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.threads import over_rows
 
 BLOCK_BYTES = 32 * 2**20  # scores held at once
 
@@ -207,7 +207,7 @@ def check_held_out(train: Interactions, held: Interactions) -> None:
     >>> check_held_out(likes, likes)
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: 3 held-out positives are training or validation positives too: parts must not overlap
+    dpcml.utils.errors.DataError: 3 held-out positives are training or validation positives too: parts must not overlap
     """
     _check_shape("train", train, held)
     known, asked = (part.rows * part.n_items + part.indices for part in (train, held))  # both ascend

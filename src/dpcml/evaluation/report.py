@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray
-from dpcml.errors import DataError
-from dpcml.files import atomic, write_text
-from dpcml.tables import text_table
+from dpcml.utils.arrays import Array, FloatArray
+from dpcml.utils.errors import DataError
+from dpcml.utils.files import atomic, write_text
+from dpcml.utils.tables import text_table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.arrays import IntArray
 from dpcml.kernels.options import OPTIONS
+from dpcml.utils.arrays import IntArray
 
 GROUPS = 64
 AT_FIRST = 0.8  # of the groups are in the threads' first shares

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcml.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 
 
 class Table(NamedTuple):

@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from dpcml.arrays import IntArray
+from dpcml.utils.arrays import IntArray
 
 SPINS = 100  # a few microseconds
 _ARRIVED, _ROUND = 0, 8  # places in the state, a cache line apart

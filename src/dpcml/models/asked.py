@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
-from dpcml.models.checks import at_least, one_id, share
 from dpcml.models.histories import likes_of
 from dpcml.models.people import People
 from dpcml.retrieval.exact import best_by_scores, nothing_seen, seen_of
 from dpcml.retrieval.filters import allowed_items
 from dpcml.retrieval.reasons import Reason, by_company
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.checks import at_least, one_id, share
+from dpcml.utils.errors import ParameterError
 
 Choice = Sequence[Any] | Array | None
 

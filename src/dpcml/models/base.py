@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, FloatArray, IntArray
-from dpcml.data.fitting import csr_arrays, csr_of, fitting
 from dpcml.data.interactions import Interactions, as_interactions
-from dpcml.errors import DataError, NotFittedError, ParameterError, did_you_mean
 from dpcml.models.asked import Asked
 from dpcml.models.histories import likes_of
-from dpcml.registry import Registry
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
+from dpcml.utils.registry import Registry
+from dpcml.utils.validation import check_array, csr_from_arrays, csr_to_arrays
 
 MODELS: Registry[type[Recommender]] = Registry("model")
 
@@ -70,18 +70,18 @@ class Recommender(Asked):
         for name, shape in self._shapes().items():
             learned = vars(self).get(name)
             if isinstance(learned, sparse.csr_array):
-                arrays |= csr_arrays(name, learned)
+                arrays |= csr_to_arrays(name, learned)
             else:
-                arrays[name] = fitting(vars(self), name, shape, "f")
+                arrays[name] = check_array(vars(self), name, shape, "f")
         return arrays
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what ``_arrays`` gave, without a copy; ``train_`` is there already."""
         for name, shape in self._shapes().items():
             if any(part.startswith(f"{name}.") for part in arrays):
-                setattr(self, name, csr_of(arrays, name, (shape[0], shape[1]), "f"))
+                setattr(self, name, csr_from_arrays(arrays, name, (shape[0], shape[1]), "f"))
             else:
-                setattr(self, name, fitting(arrays, name, shape, "f"))
+                setattr(self, name, check_array(arrays, name, shape, "f"))
 
     def fit(self, train: Any, valid: Any = None, **options: Any) -> Self:
         """Learn from positives.
@@ -135,7 +135,7 @@ class Recommender(Asked):
         >>> ItemKNN().set_params(shrinkage=5)
         Traceback (most recent call last):
         ...
-        dpcml.errors.ParameterError: ItemKNN has no parameter 'shrinkage': did you mean 'shrink'?
+        dpcml.utils.errors.ParameterError: ItemKNN has no parameter 'shrinkage': did you mean 'shrink'?
         """
         known = self.get_params()
         for name in values:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpcml.data.interactions import Interactions
-from dpcml.extras import require
 from dpcml.models.base import MODELS
-from dpcml.models.checks import positive
 from dpcml.models.factors import EXTRA, Factors, Steps
+from dpcml.utils.checks import positive
+from dpcml.utils.extras import require
 
 
 @MODELS.register("bpr")

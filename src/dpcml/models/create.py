@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcml.errors import DpcmlError, ParameterError, did_you_mean
 from dpcml.models.base import MODELS, Recommender
 from dpcml.models.presets import PRESETS
+from dpcml.utils.errors import DpcmlError, ParameterError, did_you_mean
 
 
 def create(name: str, **parameters: Any) -> Recommender:
@@ -26,11 +26,11 @@ def create(name: str, **parameters: Any) -> Recommender:
     >>> create("eaze")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: unknown model or preset 'eaze': did you mean 'ease'?
+    dpcml.utils.errors.ParameterError: unknown model or preset 'eaze': did you mean 'ease'?
     >>> create("dpcml2", margins=2)
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: DPCML has no parameter 'margins': did you mean 'margin'?
+    dpcml.utils.errors.ParameterError: DPCML has no parameter 'margins': did you mean 'margin'?
     """
     if name in PRESETS:
         kind, settings = PRESETS[name]

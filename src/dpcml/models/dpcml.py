@@ -7,20 +7,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
 from dpcml.evaluation.ranks import Scorer
 from dpcml.models.base import MODELS, Recommender
-from dpcml.models.checks import at_least, bounds, choice, positive
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.trained import Trained
 from dpcml.models.vectors import nearest_scores
-from dpcml.threads import thread_count
 from dpcml.training.engine import Engine, Plan
 from dpcml.training.order import usual_runs
 from dpcml.training.samplers import SAMPLERS
 from dpcml.training.start import STARTS
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.checks import at_least, bounds, choice, positive
+from dpcml.utils.errors import ParameterError
+from dpcml.utils.threads import thread_count
 
 Bounds = tuple[float | None, float | None]
 

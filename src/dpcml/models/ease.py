@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError
 from dpcml.models.base import MODELS, FromHistory
-from dpcml.models.checks import positive
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.checks import positive
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @MODELS.register("ease")

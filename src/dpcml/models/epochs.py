@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError
 from dpcml.evaluation.evaluate import validation
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.evaluation.ranks import Scorer, check_held_out
 from dpcml.models.base import Recommender
-from dpcml.models.checks import at_least
-from dpcml.threads import thread_count
 from dpcml.training.history import History
 from dpcml.training.loop import LoopSettings, Trainable, train
+from dpcml.utils.checks import at_least
+from dpcml.utils.errors import DataError
+from dpcml.utils.threads import thread_count
 
 
 class InEpochs(Recommender):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.extras import require
-from dpcml.models.checks import at_least
 from dpcml.models.epochs import InEpochs
 from dpcml.training.loop import Callback, TrainingError
 from dpcml.training.progress import Progress
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.checks import at_least
+from dpcml.utils.extras import require
 
 EXTRA = "peers"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcml.arrays import FloatArray
-from dpcml.errors import ParameterError
 from dpcml.models.base import MODELS
 from dpcml.models.dpcml import DPCML
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.errors import ParameterError
 
 
 @MODELS.register("gfja")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
+from dpcml.utils.errors import ParameterError
 
 
 def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, bool]:
@@ -36,7 +36,7 @@ def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, boo
     >>> likes_of([["dune"], []], train)
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: history 1 is empty: name at least one item, or recommend what is popular
+    dpcml.utils.errors.ParameterError: history 1 is empty: name at least one item, or recommend what is popular
     """
     if not _several(histories):
         raise ParameterError(f"histories={histories!r}: pass a sequence of item ids, or a sequence of such sequences")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, sparse
 
-from dpcml.arrays import FloatArray
 from dpcml.data.interactions import Interactions
-from dpcml.extras import require
 from dpcml.models.base import MODELS
-from dpcml.models.checks import positive
 from dpcml.models.factors import EXTRA, Factors, Steps, one_blas_thread
-from dpcml.threads import thread_count
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.checks import positive
+from dpcml.utils.extras import require
+from dpcml.utils.threads import thread_count
 
 
 @MODELS.register("ials")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.neighbours import cosine_neighbours
 from dpcml.models.base import MODELS, FromHistory
-from dpcml.models.checks import at_least, positive
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.checks import at_least, positive
+from dpcml.utils.threads import over_rows
 
 
 class Neighbours(FromHistory):

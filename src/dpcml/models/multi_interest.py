@@ -9,12 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import BoolArray, FloatArray, IntArray
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merging import merge
-from dpcml.errors import DataError, ParameterError
 from dpcml.models.base import Recommender
-from dpcml.models.checks import at_least, one_id
 from dpcml.models.histories import likes_of
 from dpcml.models.partial import grow
 from dpcml.models.people import People
@@ -25,8 +22,11 @@ from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.interests import Interest, distances, group, interests_of
 from dpcml.retrieval.mix import mixed_lists
 from dpcml.retrieval.reasons import Reason, by_interest
-from dpcml.threads import over_rows
 from dpcml.training.engine import Plan, objective_of
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.checks import at_least, one_id
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.threads import over_rows
 
 PEOPLE_AT_ONCE = 1024  # whose vectors are looked up or found together
 DENSE = 0.05  # share of positives from which on fold-in takes smaller steps: negatives are often likes not seen yet

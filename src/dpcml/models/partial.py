@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import BoolArray, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.models.trained import check_negatives
 from dpcml.retrieval.interests import distances
 from dpcml.training.engine import Engine
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dpcml.models.multi_interest import MultiInterest

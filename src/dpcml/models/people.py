@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import IntArray
 from dpcml.data.interactions import Interactions
+from dpcml.utils.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

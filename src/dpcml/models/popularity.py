@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import FloatArray
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS, FromHistory
+from dpcml.utils.arrays import FloatArray
 
 
 @MODELS.register("popularity")

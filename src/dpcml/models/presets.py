@@ -8,7 +8,7 @@ from dpcml.models.base import Recommender
 from dpcml.models.dpcml import CML, DPCML
 from dpcml.models.gfja import GFJA
 from dpcml.models.neural.m2f import M2F
-from dpcml.registry import Registry
+from dpcml.utils.registry import Registry
 
 # The settings of the paper (and of its released runs where the text is silent): S = 10, a random start, 100 epochs. The
 # learning rate is larger than the paper's and falls, because rows move only when a batch touches them.

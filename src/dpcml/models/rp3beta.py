@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.walks import walk_sources
 from dpcml.models.base import MODELS
-from dpcml.models.checks import at_least, positive
 from dpcml.models.item_knn import Neighbours
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.checks import at_least, positive
+from dpcml.utils.threads import over_rows
 
 
 @MODELS.register("rp3beta")

@@ -10,13 +10,13 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError
 from dpcml.evaluation.ranks import Scorer
-from dpcml.models.checks import choice, positive
 from dpcml.models.epochs import InEpochs
 from dpcml.training.checkpoint import Checkpointer
 from dpcml.training.loop import SCHEDULES, Callback, Trainable
 from dpcml.training.progress import Progress
+from dpcml.utils.checks import choice, positive
+from dpcml.utils.errors import DataError, ParameterError
 
 
 class Learner(Trainable, Protocol):
@@ -132,7 +132,7 @@ def check_negatives(train_data: Interactions) -> None:
     >>> check_negatives(Interactions.from_csr(np.ones((1, 2))))
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: user 0 likes all 2 items: there is no negative to learn from; drop the user
+    dpcml.utils.errors.DataError: user 0 likes all 2 items: there is no negative to learn from; drop the user
     """
     full = np.flatnonzero(train_data.per_user == train_data.n_items)
     if len(full):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.arrays import FloatArray
 from dpcml.kernels.distances import nearest
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.threads import over_rows
 
 CROSS_BYTES = 8 * 2**20  # inner products held at once: small enough to stay in the cache
 

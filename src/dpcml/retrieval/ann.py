@@ -14,11 +14,11 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
-from dpcml.extras import require
-from dpcml.files import atomic, cache_folder
 from dpcml.retrieval.exact import Catalogue, Seen, best_by_distance
-from dpcml.threads import thread_count
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.extras import require
+from dpcml.utils.files import atomic, cache_folder
+from dpcml.utils.threads import thread_count
 
 EXTRA = "serve"
 

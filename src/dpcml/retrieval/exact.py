@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import BoolArray, FloatArray, IntArray
 from dpcml.kernels.nearest_top import nearest_queues, nearest_top
 from dpcml.kernels.ranking import top
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.threads import over_rows
 
 SCORE_BYTES = 64 * 2**20  # scores held at once
 CROSS_BYTES = 2 * 2**20  # inner products held at once: small enough to stay in the cache

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import Array, BoolArray
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import ItemTable
-from dpcml.errors import NothingLeftError, ParameterError, did_you_mean
-from dpcml.registry import Registry
+from dpcml.utils.arrays import Array, BoolArray
+from dpcml.utils.errors import NothingLeftError, ParameterError, did_you_mean
+from dpcml.utils.registry import Registry
 
 FILTERS: Registry[Callable[[ItemTable, list[str]], BoolArray]] = Registry("item filter")
 
@@ -29,7 +29,7 @@ def with_category(items: ItemTable, wanted: list[str]) -> BoolArray:
     >>> with_category(films, ["crime", "Comedy"])
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: no item has the category 'Comedy': known: Crime, Drama, War
+    dpcml.utils.errors.ParameterError: no item has the category 'Comedy': known: Crime, Drama, War
     >>> with_category(films, ["crime"])
     array([False,  True])
     """
@@ -81,7 +81,7 @@ def allowed_items(
     >>> allowed_items(data, ["dune"], {"title": "m"})
     Traceback (most recent call last):
     ...
-    dpcml.errors.NothingLeftError: items, where={'title': 'm'}: no item is left to choose from; widen the choice
+    dpcml.utils.errors.NothingLeftError: items, where={'title': 'm'}: no item is left to choose from; widen the choice
     """
     allowed = np.ones(train.n_items, dtype=bool)
     if items is not None:

@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
-from dpcml.errors import DataError
 from dpcml.kernels import fold_in as kernel
 from dpcml.kernels.choosing import CLOSEST, SIMILAR
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.state import Objective, Steps
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.errors import DataError
 
 ROUNDS = 5  # of k-means
 RATE = 0.01  # of the first step

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.items import ItemTable
+from dpcml.utils.arrays import Array, FloatArray, IntArray
 
 CATEGORIES = 5  # told of an interest
 LEADING = 0.6  # of the dominant category's share: what has as much belongs to the name too

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.kernels.mixing import mix_lists
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.threads import over_rows
 
 
 def targets(shares: FloatArray, mix: float) -> FloatArray:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.items import ItemTable
 from dpcml.retrieval.interests import Interest, categories_of, distances
+from dpcml.utils.arrays import FloatArray, IntArray
 
 NAMED = 3  # liked items that a reason names
 CATEGORIES = 3

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import Array
 from dpcml.serving.failures import PlainJson
 from dpcml.serving.served import Served
+from dpcml.utils.arrays import Array
 
 
 def answer(served: Served, content: dict[str, Any]) -> PlainJson:

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from dpcml.errors import DpcmlError, NothingLeftError, UnknownIdError
+from dpcml.utils.errors import DpcmlError, NothingLeftError, UnknownIdError
 
 
 class PlainJson(Response):

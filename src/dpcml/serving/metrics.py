@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcml.arrays import Array
-from dpcml.errors import DataError
 from dpcml.serving.crew import Crew
+from dpcml.utils.arrays import Array
+from dpcml.utils.errors import DataError
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 STATUSES = (200, 400, 401, 404, 405, 409, 413, 422, 500, 503, 0)  # 0: any other

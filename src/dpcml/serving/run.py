@@ -18,7 +18,6 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
-from dpcml.errors import DataError, DpcmlError
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving.app import create_app
 from dpcml.serving.crew import Crew
@@ -26,6 +25,7 @@ from dpcml.serving.logs import log_to_stderr, say
 from dpcml.serving.settings import ServeSettings
 from dpcml.serving.workers import Workers
 from dpcml.storage import load
+from dpcml.utils.errors import DataError, DpcmlError
 
 BACKLOG = 2048  # connections that wait to be taken
 PATIENCE = 30  # seconds that requests under way have to end when the server is told to stop

@@ -6,7 +6,7 @@ import heapq
 import unicodedata
 from collections.abc import Sequence
 
-from dpcml.arrays import Array, IntArray
+from dpcml.utils.arrays import Array, IntArray
 
 
 def folded(text: str) -> str:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.errors import DataError, DpcmlError
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.projection import ItemMap, item_map
@@ -24,6 +23,7 @@ from dpcml.serving.failures import Refused
 from dpcml.serving.logs import say
 from dpcml.serving.search import Finder
 from dpcml.storage import load, read_card
+from dpcml.utils.errors import DataError, DpcmlError
 
 DESCRIBED = 20_000  # items whose description is kept
 EXACT = 2**53  # integers up to it survive JSON readers that know floating point numbers only

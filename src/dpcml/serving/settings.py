@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpcml.errors import DataError, ParameterError
-from dpcml.models.checks import at_least
+from dpcml.utils.checks import at_least
+from dpcml.utils.errors import DataError, ParameterError
 
 MAX_BODY = 2**20  # bytes of a request
 SHORTEST_TOKEN = 16  # characters
@@ -40,7 +40,7 @@ class ServeSettings:
     >>> ServeSettings(token="short")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: a token of 5 characters: it must have at least 16 printable ones, without spaces
+    dpcml.utils.errors.ParameterError: a token of 5 characters: it must have at least 16 printable ones, without spaces
     """
 
     token: str | None = field(default=None, repr=False)

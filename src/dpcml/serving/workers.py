@@ -17,7 +17,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 from dpcml.serving.crew import Crew
 from dpcml.serving.logs import say
-from dpcml.signals import held_back
+from dpcml.utils.signals import held_back
 
 AGAIN = 10.0  # seconds until a worker that could not start is tried again
 SILENT = 60.0  # seconds without an answer, as while it imports, after which a worker is taken for dead

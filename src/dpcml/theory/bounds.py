@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError, ParameterError
 from dpcml.models.base import Recommender
-from dpcml.models.checks import at_least, bounds, positive
 from dpcml.models.dpcml import DPCML
+from dpcml.utils.checks import at_least, bounds, positive
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True)

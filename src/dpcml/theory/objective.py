@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import DataError
 from dpcml.models.base import Recommender
-from dpcml.models.checks import bounds
 from dpcml.models.dpcml import DPCML
 from dpcml.models.vectors import nearest_scores
 from dpcml.theory.bounds import weight_of, with_vectors
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.checks import bounds
+from dpcml.utils.errors import DataError
 
 MOST_SCORES = 500_000_000  # users x items up to which all users count: a minute or two
 BLOCK_SCORES = 8_000_000  # scores held at once

@@ -12,10 +12,10 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from dpcml.arrays import Array
-from dpcml.errors import DataError, ParameterError
-from dpcml.files import atomic
-from dpcml.version import version
+from dpcml.utils.arrays import Array
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.files import atomic
+from dpcml.utils.version import version
 
 FILE = "checkpoint.safetensors"
 FORMAT = 2

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpcml.arrays import IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.drawing import drawing_kernel
 from dpcml.kernels.random import epoch_key
 from dpcml.training.order import Order
 from dpcml.training.samplers import Sampler, positives
+from dpcml.utils.arrays import IntArray
 
 
 class Draws:

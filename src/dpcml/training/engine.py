@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray, IntArray, aligned
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.batches import batch_kernel
 from dpcml.kernels.lanes import A_LINE, LANES, padded
@@ -19,9 +18,10 @@ from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.state import Objective, Scratch, Steps, Table
 from dpcml.kernels.team import GIVEN_UP, team_state
-from dpcml.threads import Crew
 from dpcml.training.order import Order
 from dpcml.training.samplers import Sampler, positives
+from dpcml.utils.arrays import Array, FloatArray, IntArray, aligned
+from dpcml.utils.threads import Crew
 
 CHUNK = 2**17  # positives between two looks at the clock and at Ctrl-C
 MOMENTS = {"adam": 2, "adagrad": 1}  # numbers that an optimiser keeps beside each number of a vector

@@ -14,12 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
-from dpcml.arrays import Array
-from dpcml.errors import DataError
-from dpcml.registry import Registry
 from dpcml.training.checkpoint import Checkpointer
 from dpcml.training.history import Epoch, History
 from dpcml.training.progress import Progress
+from dpcml.utils.arrays import Array
+from dpcml.utils.errors import DataError
+from dpcml.utils.registry import Registry
 
 SCHEDULES: Registry[Callable[[float], float]] = Registry("learning-rate schedule")
 SCHEDULES.add("constant", lambda share: 1.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.arrays import IntArray
 from dpcml.kernels.ordering import gather, lay_out
 from dpcml.kernels.owners import GROUPS, groups_of
 from dpcml.kernels.random import mix, shuffle
-from dpcml.threads import over_rows
+from dpcml.utils.arrays import IntArray
+from dpcml.utils.threads import over_rows
 
 FEWEST_RUNS = 8  # a user's positives go in no fewer runs, where there are as many
 WORTH_THREADS = 2**19  # positives: fewer are put into order sooner than other threads wake up

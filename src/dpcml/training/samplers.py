@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR
 from dpcml.kernels.negatives import fill_filters
 from dpcml.kernels.state import Candidates, Positives
-from dpcml.registry import Registry
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.registry import Registry
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import FloatArray
 from dpcml.data.interactions import Interactions
-from dpcml.registry import Registry
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.registry import Registry
 
 Start = Callable[[Interactions, int, int, np.random.Generator], tuple[FloatArray, FloatArray]]
 STARTS: Registry[Start] = Registry("start")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpcml.files import write_text
-from dpcml.toml import toml_text
 from dpcml.tuning.search import Tuned
-from dpcml.version import version
+from dpcml.utils.files import write_text
+from dpcml.utils.toml import toml_text
+from dpcml.utils.version import version
 
 
 def write_best(

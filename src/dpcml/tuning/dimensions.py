@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpcml.errors import ParameterError, did_you_mean
-from dpcml.toml import plain
+from dpcml.utils.errors import ParameterError, did_you_mean
+from dpcml.utils.toml import plain
 
 STEPS = 5  # values of a range in a grid
 
@@ -128,7 +128,7 @@ def dimension(name: str, written: Any) -> Dimension:
     >>> dimension("margin", {"low": 1.0, "hihg": 2.0})
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: margin: unknown key 'hihg': did you mean 'high'?
+    dpcml.utils.errors.ParameterError: margin: unknown key 'hihg': did you mean 'high'?
     """
     if isinstance(written, list):
         return _choice(name, written)

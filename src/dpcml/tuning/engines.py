@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
 from dpcml.models import create
-from dpcml.registry import Registry
-from dpcml.threads import thread_count
 from dpcml.tuning.trial import Outcome, Task, run_trial
+from dpcml.utils.checks import at_least
+from dpcml.utils.registry import Registry
+from dpcml.utils.threads import thread_count
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from dpcml.data.interactions import Interactions
-from dpcml.extras import require
 from dpcml.tuning.engines import Share, threads_of_children
 from dpcml.tuning.trial import Outcome, Task, run_trial
+from dpcml.utils.extras import require
 
 
 class OnRay:

@@ -12,9 +12,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from dpcml.data.interactions import Interactions
-from dpcml.signals import held_back
 from dpcml.tuning.engines import Share, threads_of_children
 from dpcml.tuning.trial import Outcome, Task, run_trial
+from dpcml.utils.signals import held_back
 
 
 class Worker:

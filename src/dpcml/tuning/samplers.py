@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.extras import require
-from dpcml.registry import Registry
 from dpcml.tuning.space import Point, Space
+from dpcml.utils.extras import require
+from dpcml.utils.registry import Registry
 
 BATCH = 8  # points that a sampler which learns proposes at once: fixed, so that results do not depend on the workers
 _TRIES = 1000  # draws in search of a point that was not proposed before

@@ -11,10 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from dpcml.checks import at_least
 from dpcml.data.interactions import Interactions
 from dpcml.data.split import by_ratio
-from dpcml.errors import DataError, ParameterError
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models import create
 from dpcml.tuning.engines import ENGINES, Engine, share_of
@@ -22,6 +20,8 @@ from dpcml.tuning.samplers import SAMPLERS, Sampler
 from dpcml.tuning.space import Point, Space, read_space
 from dpcml.tuning.trial import Outcome, Task
 from dpcml.tuning.trials import Setting, Trials
+from dpcml.utils.checks import at_least
+from dpcml.utils.errors import DataError, ParameterError
 
 Watch = Callable[["Standing"], object]
 

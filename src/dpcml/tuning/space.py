@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpcml.errors import DpcmlError, ParameterError, did_you_mean
 from dpcml.models import create
-from dpcml.toml import plain, read_toml
 from dpcml.tuning.dimensions import Dimension, dimension
+from dpcml.utils.errors import DpcmlError, ParameterError, did_you_mean
+from dpcml.utils.toml import plain, read_toml
 
 Point: TypeAlias = dict[str, Any]  # a value for every searched parameter
 
@@ -100,7 +100,7 @@ def read_space(name: str | Path, model: str) -> Space:
     >>> read_space("gird", "dpcml2")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: --space 'gird': no built-in space of dpcml2 and no file: did you mean 'grid'?
+    dpcml.utils.errors.ParameterError: --space 'gird': no built-in space of dpcml2 and no file: did you mean 'grid'?
     """
     create(model)  # says what is wrong with the name
     known = built_in().get(model, {})

@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from dpcml.errors import DataError
-from dpcml.files import atomic
 from dpcml.tuning.trial import OK, Outcome, Task
-from dpcml.version import version
+from dpcml.utils.errors import DataError
+from dpcml.utils.files import atomic
+from dpcml.utils.version import version
 
 PROTOCOL = "released"  # of the validation figure, see `dpcml.evaluation.evaluate.validation`
 COLUMNS: dict[str, Any] = {

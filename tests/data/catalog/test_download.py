@@ -14,7 +14,7 @@ import pytest
 
 from dpcml.data.catalog.archive import unpack
 from dpcml.data.catalog.download import download
-from dpcml.errors import DataError, DownloadError, ParameterError
+from dpcml.utils.errors import DataError, DownloadError, ParameterError
 
 BODY = bytes(range(256)) * 1200  # 307,200 bytes: several blocks
 SHA256 = hashlib.sha256(BODY).hexdigest()

@@ -15,7 +15,7 @@ import pytest
 
 from dpcml.data.catalog import CATALOG, fetch, load, locate, places
 from dpcml.data.catalog.dataset import DataSet, Download
-from dpcml.errors import DownloadError
+from dpcml.utils.errors import DownloadError
 
 
 class Quiet(SimpleHTTPRequestHandler):

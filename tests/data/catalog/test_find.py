@@ -10,7 +10,7 @@ import pytest
 
 from dpcml.data.catalog import CATALOG, fetch, load, load_or_read, locate, places
 from dpcml.data.catalog.tags import read_tags
-from dpcml.errors import DataError, DownloadError, ParameterError
+from dpcml.utils.errors import DataError, DownloadError, ParameterError
 
 RATINGS = "".join(
     f"{user}::{movie}::{3 + (user + movie) % 3}::97830{movie}\n" for user in (1, 2, 7) for movie in range(1, 19)

@@ -13,7 +13,7 @@ from dpcml.data.planted import PlantedWorld, planted, planted_blocks
 from dpcml.data.planted import parameters as planted_parameters
 from dpcml.data.planted.draws import Catalogue
 from dpcml.data.planted.names import category_names, titles
-from dpcml.errors import DpcmlError, ParameterError
+from dpcml.utils.errors import DpcmlError, ParameterError
 
 
 @pytest.fixture(scope="module")

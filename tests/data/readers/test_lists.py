@@ -8,7 +8,7 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.readers import read
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpcml.data.readers import read
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 RATINGS = "1::31::5::978300760\n1::32::2::978300761\n2::31::4::978300762\n"
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from dpcml.data.readers import read
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dpcml import Interactions
 from dpcml.data.readers import READERS, read, read_items
-from dpcml.errors import DataError, DpcmlError, ParameterError
+from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 
 letters = st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff")
 ids = st.one_of(

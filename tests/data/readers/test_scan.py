@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpcml.data.readers.scan import BLOCK, Records, line_blocks, records
 from dpcml.data.readers.text import Source
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 def scan(text: str, separator: str = ",") -> Records:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpcml.data.readers import Steam, read
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 ROWS = """\
 11,"Fallout 4",purchase,1.0,0

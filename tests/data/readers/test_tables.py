@@ -9,7 +9,7 @@ import pytest
 from dpcml import Interactions
 from dpcml.data.readers import read
 from dpcml.data.readers.tables import is_number, sniff
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 @pytest.fixture

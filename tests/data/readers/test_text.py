@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpcml.data.readers.text import HEAD, Source, open_source
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def source(data: bytes, encoding: str | None = None) -> Source:

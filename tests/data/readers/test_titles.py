@@ -10,7 +10,7 @@ import pytest
 from dpcml.data.items import ItemTable
 from dpcml.data.readers import read_items
 from dpcml.data.readers.titles import ML_100K_GENRES
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 
 def contents(items: ItemTable) -> list[tuple[object, str, list[str]]]:

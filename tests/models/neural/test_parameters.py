@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from dpcml.errors import MissingExtraError, ParameterError
 from dpcml.models import MODELS, create
 from dpcml.models.neural.backend import load_torch
+from dpcml.utils.errors import MissingExtraError, ParameterError
 
 
 @pytest.mark.parametrize(

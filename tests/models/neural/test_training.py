@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from dpcml.errors import ParameterError
 from dpcml.evaluation.evaluate import validation
 from dpcml.models.neural.backend import load_torch, torch_threads
 from dpcml.models.neural.gmf import GMF
 from dpcml.models.neural.m2f import M2F
 from dpcml.models.neural.mlp import MLP
+from dpcml.utils.errors import ParameterError
 
 
 def same(one, other):

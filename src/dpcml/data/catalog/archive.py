@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def unpack(archive: str | Path, members: Mapping[str, str], folder: str | Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dpcml.data.catalog.transfer import Progress, Transfer, beside
-from dpcml.errors import DownloadError, ParameterError
+from dpcml.utils.errors import DownloadError, ParameterError
 
 
 def download(
@@ -53,7 +53,7 @@ def download(
     >>> download("ftp://host/a.zip", "a.zip")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: url 'ftp://host/a.zip': only http and https addresses can be downloaded
+    dpcml.utils.errors.ParameterError: url 'ftp://host/a.zip': only http and https addresses can be downloaded
     """
     if not url.startswith(("http://", "https://")):
         raise ParameterError(f"url {url!r}: only http and https addresses can be downloaded")

@@ -16,8 +16,8 @@ from dpcml.data.catalog.sets import CATALOG
 from dpcml.data.catalog.transfer import Progress
 from dpcml.data.interactions import Interactions
 from dpcml.data.rules import Rules
-from dpcml.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
-from dpcml.files import cache_folder
+from dpcml.utils.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
+from dpcml.utils.files import cache_folder
 
 __all__ = ["CATALOG", "DataSet", "fetch", "load", "load_or_read", "locate", "places"]
 
@@ -47,7 +47,7 @@ def locate(name: str) -> Path | None:
     >>> locate("ml-2m")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: unknown data set 'ml-2m': did you mean 'ml-1m'?
+    dpcml.utils.errors.ParameterError: unknown data set 'ml-2m': did you mean 'ml-1m'?
     """
     data_set = CATALOG[name]
     return next((folder for folder in places(name).values() if data_set.layout(folder)), None)
@@ -71,7 +71,7 @@ def load(name: str, *, progress: Progress | None = None, **overrides: Any) -> In
     >>> load("ml-1m", user="uid")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: user='uid': the files of 'ml-1m' are known; for a named set only core,
+    dpcml.utils.errors.ParameterError: user='uid': the files of 'ml-1m' are known; for a named set only core,
     items, min_rating, min_user, text_ids can be chosen
     """
     data_set = CATALOG[name]
@@ -141,7 +141,7 @@ def load_or_read(source: str | Path, *, progress: Progress | None = None, **opti
     >>> load_or_read("ml_1m")
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: no file and no data set 'ml_1m': did you mean 'ml-1m'?
+    dpcml.utils.errors.DataError: no file and no data set 'ml_1m': did you mean 'ml-1m'?
     """
     if str(source) in CATALOG:
         return load(str(source), progress=progress, **options)

@@ -7,7 +7,7 @@ from pathlib import Path
 from dpcml.data.catalog.dataset import Catalogue, Counts, DataSet, Download, Layout
 from dpcml.data.catalog.tags import read_tags
 from dpcml.data.items import ItemTable
-from dpcml.registry import Registry
+from dpcml.utils.registry import Registry
 
 CATALOG: Registry[DataSet] = Registry("data set")
 GROUPLENS = "research use with acknowledgement, no redistribution (GroupLens)"

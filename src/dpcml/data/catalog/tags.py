@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcml.arrays import IntArray
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.errors import DataError
+from dpcml.utils.arrays import IntArray
+from dpcml.utils.errors import DataError
 
 
 def read_tags(tag_items: str | Path, names: str | Path) -> ItemTable:

@@ -15,8 +15,8 @@ from email.message import Message
 from pathlib import Path
 from typing import BinaryIO
 
-from dpcml.errors import DownloadError
-from dpcml.files import write_text
+from dpcml.utils.errors import DownloadError
+from dpcml.utils.files import write_text
 
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in total if known
 BLOCK = 1 << 16  # bytes read at once

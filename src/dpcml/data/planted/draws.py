@@ -9,8 +9,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.planted.parameters import FULL, SHORTEST, PlantedParameters
+from dpcml.utils.arrays import FloatArray, IntArray
 
 SPREAD = 0.5  # standard deviation of the logarithm of a user's positives beyond SHORTEST
 ROUNDS = 8  # attempts to replace draws that hit an item twice

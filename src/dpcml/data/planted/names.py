@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from dpcml.arrays import Array, IntArray
+from dpcml.utils.arrays import Array, IntArray
 
 # Category: adjectives, nouns. No noun stands in two lists, so no title is made twice.
 _WORDS = {

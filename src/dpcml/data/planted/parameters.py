@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcml.arrays import IntArray
-from dpcml.checks import at_least
-from dpcml.errors import ParameterError
+from dpcml.utils.arrays import IntArray
+from dpcml.utils.checks import at_least
+from dpcml.utils.errors import ParameterError
 
 SHORTEST = 5  # positives that every user gets, room permitting
 FULL = 0.75  # share of a category that a user may take before the list is shortened
@@ -35,7 +35,7 @@ class PlantedParameters:
     >>> PlantedParameters(n_items=10, positives=5)
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: n_categories=12: 10 items cannot fill 12 categories; ask for fewer categories
+    dpcml.utils.errors.ParameterError: n_categories=12: 10 items cannot fill 12 categories; ask for fewer categories
     """
 
     n_users: int = 1000

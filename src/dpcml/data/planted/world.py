@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.arrays import FloatArray, IntArray, frozen
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.planted.draws import Block, Catalogue, draw_blocks
 from dpcml.data.planted.names import category_names, titles
 from dpcml.data.planted.parameters import SHORTEST, PlantedParameters
-from dpcml.errors import ParameterError, did_you_mean
-from dpcml.files import atomic
+from dpcml.utils.arrays import FloatArray, IntArray, frozen
+from dpcml.utils.errors import ParameterError, did_you_mean
+from dpcml.utils.files import atomic
 
 CSV_ROWS = 2**20  # rows written at a time
 

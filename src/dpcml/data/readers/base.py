@@ -12,8 +12,8 @@ import polars as pl
 from dpcml.data.readers.compact import KINDS, joined_pieces
 from dpcml.data.readers.text import Source
 from dpcml.data.values import Where
-from dpcml.errors import DataError, ParameterError
-from dpcml.registry import Registry
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def check_options(name: str, reader: Reader, options: Options) -> None:
     >>> check_options("steam", Steam(), Options(header=True))
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: header=True: files of format 'steam' take no such option
+    dpcml.utils.errors.ParameterError: header=True: files of format 'steam' take no such option
     """
     for option, value in options.given().items():
         if option not in reader.takes:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from dpcml.arrays import Array, IntArray
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
 from dpcml.data.readers.scan import line_blocks
 from dpcml.data.readers.text import Source
 from dpcml.data.values import LARGEST_ID
-from dpcml.errors import DataError
+from dpcml.utils.arrays import Array, IntArray
+from dpcml.utils.errors import DataError
 
 NUMBERS = re.compile(r"-?\d+( +-?\d+)* *")
 BLANK = b" \t\r\n"

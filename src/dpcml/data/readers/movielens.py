@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
 from dpcml.data.readers.scan import records
 from dpcml.data.readers.text import Source
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 ROLES = ("user", "item", "rating", "time")
 RATING_LINE = re.compile(r"\s*\d+::\d+::[^:]*(::[^:]*)?\s*")

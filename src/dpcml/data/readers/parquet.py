@@ -9,7 +9,7 @@ import polars as pl
 from dpcml.data.columns import Columns, assign_columns
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader
 from dpcml.data.readers.text import Source
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 MAGIC = "PAR1"
 

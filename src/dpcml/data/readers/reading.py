@@ -13,7 +13,7 @@ from dpcml.data.readers.base import READERS, Options, Reader, check_options, det
 from dpcml.data.readers.text import open_source
 from dpcml.data.readers.titles import read_items
 from dpcml.data.rules import Rules
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def read(

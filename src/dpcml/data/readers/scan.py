@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from dpcml.arrays import Array, BoolArray, IntArray
 from dpcml.data.readers.compact import joined_compactly
 from dpcml.data.readers.text import Source
-from dpcml.errors import DataError
+from dpcml.utils.arrays import Array, BoolArray, IntArray
+from dpcml.utils.errors import DataError
 
 QUOTE, NEWLINE, RETURN = b'"\n\r'
 BLOCK = 2**18  # bytes of text that are split at a time: what a reader takes beside the file and its result

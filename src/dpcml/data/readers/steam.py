@@ -12,7 +12,7 @@ from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_line
 from dpcml.data.readers.scan import records
 from dpcml.data.readers.text import Source
 from dpcml.data.values import reject
-from dpcml.errors import DataError
+from dpcml.utils.errors import DataError
 
 LINE = re.compile(r'\s*\d+,(".*"|[^,]*),(purchase|play),[^,]*,\s*0\s*')
 BEHAVIOURS = ("purchase", "play")

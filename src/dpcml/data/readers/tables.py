@@ -13,7 +13,7 @@ from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, assign_columns, 
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader
 from dpcml.data.readers.scan import Records, records
 from dpcml.data.readers.text import Source
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 SAMPLE = 200  # records that separator, header and numeric columns are guessed from
 WORDS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

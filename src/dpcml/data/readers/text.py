@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpcml.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 HEAD = 65_536  # bytes that formats, separators and headers are guessed from
 # UTF-32 first: its mark begins with that of UTF-16.
@@ -118,7 +118,7 @@ def open_source(path: str | Path, encoding: str | None = None) -> Source:
     >>> open_source("no-such-file.csv")
     Traceback (most recent call last):
     ...
-    dpcml.errors.DataError: no-such-file.csv: no such file
+    dpcml.utils.errors.DataError: no-such-file.csv: no such file
     """
     path = Path(path)
     _check_encoding(encoding)

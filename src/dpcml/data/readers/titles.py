@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dpcml.arrays import BoolArray
 from dpcml.data.columns import COMMON_NAMES, plain
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.readers.base import Options
@@ -18,7 +17,8 @@ from dpcml.data.readers.scan import records
 from dpcml.data.readers.tables import open_table
 from dpcml.data.readers.text import Source, open_source
 from dpcml.data.values import Where, encode_ids, reject
-from dpcml.errors import DataError
+from dpcml.utils.arrays import BoolArray
+from dpcml.utils.errors import DataError
 
 ID_NAMES = ("id", *COMMON_NAMES["item"])
 TITLE_NAMES = ("title", "name", "itemname", "itemtitle", "movietitle", "productname", "producttitle", "label")

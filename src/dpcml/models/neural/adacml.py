@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS
-from dpcml.models.checks import at_least
 from dpcml.models.neural.backend import cross, inner, look_up, tensor
 from dpcml.models.neural.history import histories
 from dpcml.models.neural.metric import Metric, squared_distances
 from dpcml.models.neural.trainer import Tensors
+from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dpcml.arrays import Array
-from dpcml.errors import ParameterError
-from dpcml.extras import require
-from dpcml.threads import thread_count
+from dpcml.utils.arrays import Array
+from dpcml.utils.errors import ParameterError
+from dpcml.utils.extras import require
+from dpcml.utils.threads import thread_count
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ def check_device_name(device: Any) -> None:
     >>> check_device_name("gpu")
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: device='gpu': use 'cpu', 'cuda' or 'cuda:0', 'cuda:1'...
+    dpcml.utils.errors.ParameterError: device='gpu': use 'cpu', 'cuda' or 'cuda:0', 'cuda:1'...
     """
     kind, _, number = str(device).partition(":")
     if device != "cpu" and not (kind == "cuda" and (number.isdigit() or device == "cuda")):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.arrays import IntArray
 from dpcml.data.interactions import Interactions
+from dpcml.utils.arrays import IntArray
 
 
 def histories(train: Interactions, size: int, seed: int) -> IntArray:

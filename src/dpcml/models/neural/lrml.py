@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpcml.models.base import MODELS
-from dpcml.models.checks import at_least
 from dpcml.models.neural.backend import look_up
 from dpcml.models.neural.metric import Metric, attention, translated
 from dpcml.models.neural.network import Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
     from torch import Tensor

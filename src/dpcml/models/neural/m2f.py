@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpcml.models.base import MODELS
-from dpcml.models.checks import at_least, bounds, positive
 from dpcml.models.neural.backend import largest_inner, load_torch, look_up
 from dpcml.models.neural.losses import diversity_hinge, least_squares
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.utils.checks import at_least, bounds, positive
 
 if TYPE_CHECKING:
     from torch import Tensor

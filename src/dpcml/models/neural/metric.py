@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpcml.arrays import FloatArray, IntArray
 from dpcml.data.interactions import Interactions
-from dpcml.models.checks import choice, positive
 from dpcml.models.neural.backend import cross, inner
 from dpcml.models.neural.losses import hinge
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
 from dpcml.models.vectors import nearest_scores
 from dpcml.training.start import STARTS
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.checks import choice, positive
 
 if TYPE_CHECKING:
     from torch import Tensor

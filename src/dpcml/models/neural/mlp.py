@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dpcml.errors import ParameterError
 from dpcml.models.base import MODELS
-from dpcml.models.checks import at_least
 from dpcml.models.neural.backend import look_up
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.utils.checks import at_least
+from dpcml.utils.errors import ParameterError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -74,7 +74,7 @@ def check_layers(layers: Any) -> None:
     >>> check_layers(())
     Traceback (most recent call last):
     ...
-    dpcml.errors.ParameterError: layers=(): pass the width of each hidden layer, such as (64, 32)
+    dpcml.utils.errors.ParameterError: layers=(): pass the width of each hidden layer, such as (64, 32)
     """
     if not isinstance(layers, (tuple, list)) or not layers:
         raise ParameterError(f"layers={layers!r}: pass the width of each hidden layer, such as (64, 32)")

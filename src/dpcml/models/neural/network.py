@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray, IntArray
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.ranks import Scorer
 from dpcml.kernels.choosing import CLOSEST
-from dpcml.models.checks import at_least, choice, positive
 from dpcml.models.neural.backend import available, check_device_name, load_torch, tensor, torch_threads
 from dpcml.models.neural.losses import cross_entropy, hardest
 from dpcml.models.neural.trainer import Tensors, Trainer
 from dpcml.models.trained import Trained
 from dpcml.training.draws import Draws
 from dpcml.training.samplers import SAMPLERS
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.checks import at_least, choice, positive
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcml.arrays import FloatArray
 from dpcml.data.interactions import Interactions
-from dpcml.errors import ParameterError
 from dpcml.models.base import MODELS
-from dpcml.models.checks import at_least, positive
 from dpcml.models.neural.backend import inner, look_up
 from dpcml.models.neural.gmf import GMF
 from dpcml.models.neural.mlp import MLP, check_layers, tower, tower_floats, tower_tables
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.utils.arrays import FloatArray
+from dpcml.utils.checks import at_least, positive
+from dpcml.utils.errors import ParameterError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dpcml.arrays import Array, FloatArray
 from dpcml.models.neural.backend import load_torch, tensor
 from dpcml.training.draws import Draws
+from dpcml.utils.arrays import Array, FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,12 +10,12 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS
-from dpcml.models.checks import positive
 from dpcml.models.neural.backend import inner, look_up
 from dpcml.models.neural.losses import hinge
 from dpcml.models.neural.metric import Metric, squared_distances
 from dpcml.models.neural.sparse import both_ways, sparse_product
 from dpcml.models.neural.trainer import Tensors
+from dpcml.utils.checks import positive
 
 if TYPE_CHECKING:
     from torch import Tensor

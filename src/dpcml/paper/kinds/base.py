@@ -1,0 +1,97 @@
+"""What a kind of study is: the runs that it needs, and the blocks that show what they found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dpcml.paper.document import Block, Details, Note, Notes, Picture
+from dpcml.paper.ledger import Job
+from dpcml.paper.paper import title_of
+from dpcml.paper.plotting import save
+from dpcml.paper.runner import Library, jobs
+from dpcml.paper.spec import Row, Spec
+from dpcml.utils.errors import MissingExtraError
+from dpcml.utils.registry import Registry
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study, what its runs found, and the folder of its report."""
+
+    spec: Spec
+    done: pl.DataFrame
+    folder: Path = Path()
+    failed: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    def of(self, row: Row) -> pl.DataFrame:
+        """Return the finished runs of a row with the settings that the study has now, one line per seed."""
+        if not self.done.height:
+            return self.done
+        same = (pl.col("data") == row.data) & (pl.col("label") == row.label)
+        return self.done.filter(same & (pl.col("parameters") == json.dumps(row.parameters, sort_keys=True)))
+
+    def on(self, data: str) -> pl.DataFrame:
+        """Return the finished runs on a data set."""
+        return self.done.filter(pl.col("data") == data) if self.done.height else self.done
+
+    def rows(self, data: str) -> list[Row]:
+        """Return the rows of a data set that have finished runs."""
+        return [row for row in self.spec.rows if row.data == data and self.of(row).height]
+
+    def sets(self) -> list[str]:
+        """Return the data sets that have finished runs, in the study's order."""
+        found = set(self.done["data"]) if self.done.height else set()
+        return [name for name in self.spec.sets() if name in found]
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the finished runs as plain data, set by set in the study's order."""
+        return [line for data in self.sets() for line in self.on(data).iter_rows(named=True)]
+
+    def picture(self, name: str, caption: str, draw: Callable[[], Any]) -> Block:
+        """Draw a figure and return the block that shows it, or a note where matplotlib is missing."""
+        name = f"{self.spec.name}-{name}" if name else self.spec.name
+        try:
+            save(draw(), self.folder, name)
+        except MissingExtraError as error:
+            return Notes([Note(f"A figure is left out: {error}")])
+        return Picture(name, caption)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a study is computed and shown."""
+
+    blocks: Callable[[Results], Sequence[Block]]
+    jobs: Callable[[Spec, Library], Iterable[Job]] = jobs
+
+
+KINDS: Registry[Kind] = Registry("kind of study")
+
+
+def provenance(results: Results, data: str) -> Details:
+    """Return where the figures of a data set come from: protocol, splits, seeds, version, settings."""
+    spec, done = results.spec, results.on(data)
+    lines = []
+    if "split" in done.columns and spec.protocol:
+        known = done.drop_nulls("split").unique(["seed", "split"]).sort("seed")
+        splits = ", ".join(f"seed {line['seed']}: `{line['split']}`" for line in known.iter_rows(named=True))
+        lines.append(
+            f"Protocol `{spec.protocol}`; 60/20/20 per user; a seed decides split and training. Splits {splits}"
+        )
+    versions = ", ".join(sorted(set(done["version"])))
+    hurry = " --quick" if spec.quick else ""
+    lacking = any(results.of(row).height < spec.seeds_of(row) for row in results.rows(data))
+    more = ", and those of the seeds that rows lack" if lacking else ""
+    lines.append(
+        f"dpcml {versions}; `dpcml reproduce {spec.name}{hurry} --data {data}` gives these figures again{more}"
+    )
+    for row in results.rows(data):
+        values = ", ".join(f"{name} {json.dumps(value)}" for name, value in row.parameters.items())
+        lines.append(f"*{row.label}*: `{row.model}`{', ' + values if values else ''}")
+    return Details(f"Settings, protocol, splits and version of the figures on {title_of(data)}", lines)

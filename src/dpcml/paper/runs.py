@@ -1,0 +1,230 @@
+"""One training run: from a data set's name to a saved model, and from a saved model to a report."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpcml import storage
+from dpcml.data.catalog import CATALOG, load_or_read
+from dpcml.data.interactions import Interactions
+from dpcml.data.planted import planted
+from dpcml.data.split import Split, by_ratio
+from dpcml.evaluation.evaluate import evaluate
+from dpcml.evaluation.protocol import PROTOCOLS, cutoffs
+from dpcml.evaluation.report import Report
+from dpcml.models import Recommender
+from dpcml.training.checkpoint import FILE
+from dpcml.training.history import History
+from dpcml.utils.errors import DataError, DpcmlError, ParameterError
+from dpcml.utils.version import version
+
+PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where data comes from, in words that find it again.
+
+    Parameters
+    ----------
+    data
+        The name of a data set, a file, or ``planted``.
+    options
+        How it is read, see `dpcml.data.catalog.load_or_read`.
+
+    Examples
+    --------
+    >>> Source("planted").read()
+    Interactions(1,000 users, 1,000 items, 38,819 positives)
+    """
+
+    data: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, progress: Any = None) -> Interactions:
+        """Return the data."""
+        if self.data != "planted":
+            return load_or_read(self.data, progress=progress, **self.options)
+        if self.options:
+            raise ParameterError(f"{next(iter(self.options))}: the planted world is made, not read; leave it out")
+        return planted().data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that finds the same source from any folder: paths are made full."""
+        named = self.data == "planted" or self.data in CATALOG
+        options = {
+            name: str(Path(value).resolve()) if name == "items" else value for name, value in self.options.items()
+        }
+        return {"data": self.data if named else str(Path(self.data).resolve()), "options": options}
+
+
+def checkpoint_folder(out: str | Path) -> Path:
+    """Return where a run that will be saved to a folder keeps its checkpoint: beside it.
+
+    Examples
+    --------
+    >>> checkpoint_folder("runs/a").name
+    'a.checkpoint'
+    """
+    place = Path(out).resolve()
+    return place.with_name(f"{place.name}.checkpoint")
+
+
+def train_and_save(
+    model: Recommender,
+    data: Interactions,
+    out: str | Path,
+    *,
+    source: Source,
+    label: str | None = None,
+    split_seed: int = 0,
+    everything: bool = False,
+    resume: bool = False,
+    checkpoint_every: int = 10,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """Split data 60/20/20, train with the validation part for early stopping, save the model, and say how it went.
+
+    While it trains, a checkpoint lies beside ``out``; it is removed when the model is saved.
+
+    Parameters
+    ----------
+    model
+        An unfitted model.
+    data, source
+        The data, and where it came from; the latter is kept with the model, so that it can be evaluated later.
+    out
+        Folder of the model.
+    label
+        What the model was asked for as, such as the name of a preset.
+    split_seed
+        Seed of the split: the same for models that are to be compared, whatever their own seed.
+    everything
+        Train on all positives; nothing is left to evaluate on.
+    resume
+        Go on from the checkpoint, if there is one.
+    checkpoint_every
+        Epochs between two checkpoints.
+    progress
+        Show a progress bar; by default on a terminal.
+    """
+    storage.free_place(out)
+    split = None if everything else by_ratio(data, PARTS, split_seed)
+    options: dict[str, Any] = {}
+    if "checkpoint" in inspect.signature(model.fit).parameters:  # a model that is trained in epochs
+        options = {"checkpoint": checkpoint_folder(out), "checkpoint_every": checkpoint_every}
+        options |= {"resume": resume, "progress": progress}
+    started = time.perf_counter()
+    train, valid = (data, None) if split is None else (split.train, split.valid)
+    model.fit(train, valid=valid, **options)
+    seconds = time.perf_counter() - started
+    held = None if split is None else {"parts": PARTS, "seed": split_seed, "rule": split.rule, "hash": split.hash}
+    record = {"label": label or model.name, "source": source.to_dict(), "data_hash": data.content_hash, "split": held}
+    try:
+        storage.save(model, out, record=record)
+    except DataError as error:
+        kept = checkpoint_folder(out)
+        raise DataError(f"{error}; {kept} holds the run: go on with --resume" if kept.exists() else error) from None
+    _remove_checkpoint(out)
+    return {"out": str(out), **_summary(model, record, train, seconds)}
+
+
+def evaluate_saved(
+    folder: str | Path,
+    *,
+    data: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    protocol: str = "strict",
+    at: Sequence[int] = (3, 5, 10, 20),
+    n_threads: int | None = None,
+    progress: Any = None,
+) -> Report:
+    """Read the data of a saved model again, split it as then, and evaluate the model on the test part.
+
+    Parameters
+    ----------
+    folder
+        Where `train_and_save` put the model.
+    data, options
+        Where the data is now and how to read it; by default as it was read for training.
+    protocol, at, n_threads
+        See `dpcml.evaluation.evaluate.evaluate`.
+    progress
+        Told about bytes where a named set has to be fetched.
+    """
+    _ = PROTOCOLS[protocol], cutoffs(at)
+    card = storage.read_card(folder)
+    split = split_again(folder, data=data, options=options, progress=progress)
+    model = storage.load(folder)
+    label = card["record"].get("label")
+    return evaluate(
+        model, split.train, split.test, valid=split.valid, protocol=protocol, at=at, label=label, n_threads=n_threads
+    )
+
+
+def split_again(
+    folder: str | Path, *, data: str | None = None, options: Mapping[str, Any] | None = None, progress: Any = None
+) -> Split:
+    """Read the data of a saved model again and return the very split that it was trained with; see `evaluate_saved`."""
+    record = storage.read_card(folder)["record"]
+    if "split" not in record or "source" not in record:
+        raise DataError(f"{folder}: was not written by 'dpcml train', its split is not known; call dpcml.evaluate")
+    if record["split"] is None:
+        raise DataError(f"{folder}: was trained on everything, nothing is held out; train it without --all")
+    try:
+        source = Source(data or record["source"]["data"], {**record["source"]["options"], **(options or {})})
+        parts, seed, expected = (record["split"][name] for name in ("parts", "seed", "hash"))
+        trained_on = record["data_hash"]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{folder}: damaged, its record of data and split does not hold {error}") from None
+    try:
+        found = source.read(progress)
+    except DpcmlError as error:
+        raise DataError(f"{folder}: its data cannot be read: {error}; say with --data where it is") from None
+    if found.content_hash != trained_on:
+        raise DataError(
+            f"{folder}: {source.data} has content hash {found.content_hash}, the model was trained on {trained_on};"
+            " use the same data and options, or train anew"
+        )
+    split = by_ratio(found, parts, seed)
+    if split.hash != expected:
+        raise DataError(f"{folder}: the split is {split.hash} now and was {expected}; train anew")
+    return split
+
+
+def _remove_checkpoint(out: str | Path) -> None:
+    folder = checkpoint_folder(out)
+    name = Path(FILE)
+    for file in (*folder.glob(name.name), *folder.glob(f".{name.stem}-*{name.suffix}")):  # and what a kill left
+        file.unlink(missing_ok=True)
+    with suppress(OSError):  # not there, or somebody put something into it
+        folder.rmdir()
+
+
+def _summary(model: Recommender, record: Mapping[str, Any], train: Interactions, seconds: float) -> dict[str, Any]:
+    history = getattr(model, "history_", None) or History()
+    best, epochs = history.best, len(history.epochs)
+    spent = history.seconds if epochs else seconds
+    return {
+        "model": record["label"],
+        "seconds": seconds,
+        "epochs": epochs,  # 0: the model is not trained in epochs
+        "best_epoch": best.number if best else 0,
+        "positives_per_second": train.n_positives * max(epochs, 1) / max(spent, 1e-9),
+        "metric": history.metric if best and best.validation is not None else None,
+        "validation": best.validation if best else None,
+        "users": train.n_users,
+        "items": train.n_items,
+        "positives": train.n_positives,
+        "data": record["source"]["data"],
+        "data_hash": record["data_hash"],
+        "split": record["split"],
+        "seed": model.get_params().get("random_state"),
+        "version": version(),
+    }

@@ -1,0 +1,61 @@
+"""Array types used in signatures, and the one rule for passing random generators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcml.utils.errors import ParameterError
+
+Array: TypeAlias = NDArray[Any]
+BoolArray: TypeAlias = NDArray[np.bool_]
+IntArray: TypeAlias = NDArray[np.integer[Any]]
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+Seed: TypeAlias = "int | np.random.Generator"
+
+CACHE_LINE = 64  # bytes
+
+
+def frozen(array: Array) -> Array:
+    """Return a read-only view of an array, so that what a frozen object holds cannot change.
+
+    Examples
+    --------
+    >>> frozen(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def aligned(shape: tuple[int, ...]) -> FloatArray:
+    """Return float32 zeros that begin at a cache line, so that no group of eight numbers lies across two.
+
+    Examples
+    --------
+    >>> aligned((3, 8)).ctypes.data % CACHE_LINE
+    0
+    """
+    size = math.prod(shape)
+    store = np.zeros(size + CACHE_LINE // 4, dtype=np.float32)
+    first = -store.ctypes.data % CACHE_LINE // 4
+    return store[first : first + size].reshape(shape)
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """Turn a seed into a generator and leave a generator as it is.
+
+    Examples
+    --------
+    >>> generator(7).integers(100) == generator(7).integers(100)
+    np.True_
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ParameterError(f"seed={seed!r}: pass a non-negative integer or a numpy.random.Generator")
+    return np.random.default_rng(int(seed))

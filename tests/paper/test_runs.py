@@ -1,0 +1,64 @@
+"""A run from data to a saved model and on to a report, without the command line."""
+
+import pytest
+
+from dpcml import DPCML, load
+from dpcml.data.planted import planted
+from dpcml.paper.runs import Source, checkpoint_folder, evaluate_saved, train_and_save
+from dpcml.utils.errors import DataError, ParameterError
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
+    monkeypatch.chdir(tmp_path)
+    return Source("likes.csv", {"core": 2})
+
+
+def model(**changes):
+    return DPCML(**{"n_vectors": 2, "dim": 8, "epochs": 3, "n_candidates": 3, **changes})
+
+
+def test_a_source_finds_its_data_from_anywhere(source, tmp_path, monkeypatch):
+    expected = source.read().content_hash
+    plain = source.to_dict()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Source(**plain).read().content_hash == expected
+    assert Source("steam-200k").to_dict() == {"data": "steam-200k", "options": {}}
+
+
+def test_the_planted_world_takes_no_options():
+    with pytest.raises(ParameterError, match="core"):
+        Source("planted", {"core": 2}).read()
+
+
+def test_from_data_to_a_report(source, tmp_path):
+    found = train_and_save(model(), source.read(), "m", source=source, label="mine", split_seed=4)
+    report = evaluate_saved("m", at=(3,))
+    assert report.label == found["model"] == "mine"
+    assert report.split == found["split"]["hash"] == source.read().split((0.6, 0.2, 0.2), 4).hash
+    assert not checkpoint_folder("m").exists()
+
+
+def test_foreign_files_in_the_checkpoint_folder_stay(source, tmp_path):
+    checkpoint_folder("m").mkdir()
+    (checkpoint_folder("m") / "notes.txt").write_text("mine")
+    train_and_save(model(), source.read(), "m", source=source)
+    assert [file.name for file in checkpoint_folder("m").iterdir()] == ["notes.txt"]
+
+
+def test_a_place_that_is_taken_is_refused_before_training(source, tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "thesis.txt").write_text("years of work")
+    untouched = model()
+    with pytest.raises(DataError, match=r"holds thesis\.txt"):
+        train_and_save(untouched, source.read(), "m", source=source)
+    assert not hasattr(untouched, "user_vectors_")
+
+
+def test_everything_leaves_nothing_to_evaluate(source):
+    train_and_save(model(), source.read(), "m", source=source, everything=True)
+    assert load("m").train_.n_positives == source.read().n_positives
+    with pytest.raises(DataError, match="trained on everything"):
+        evaluate_saved("m")

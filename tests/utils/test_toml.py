@@ -1,0 +1,32 @@
+import tomllib
+
+import pytest
+
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.toml import plain, read_toml, toml_text
+
+
+def test_what_is_written_is_read_again():
+    settings = {
+        "data": 'odd "name" ü.csv', "seed": 3, "tiny": 1e-05, "yes": True, "none": None,
+        "parameters": {"diversity": (0.1, None), "l2": 2.0, "odd key": [1, 2]},
+    }  # fmt: skip
+    found = tomllib.loads(toml_text(settings))
+    parameters = found.pop("parameters")
+    assert {key: plain(value) for key, value in found.items()} == {
+        key: value for key, value in settings.items() if key != "parameters"
+    }
+    assert {key: plain(value) for key, value in parameters.items()} == {
+        "diversity": (0.1, None), "l2": 2.0, "odd key": (1, 2),
+    }  # fmt: skip
+
+
+def test_what_toml_cannot_hold_is_refused():
+    with pytest.raises(ParameterError, match="can be written as TOML"):
+        toml_text({"a": object()})
+
+
+def test_a_broken_file_is_named(tmp_path):
+    (tmp_path / "a.toml").write_text("a = ")
+    with pytest.raises(DataError, match=r"a\.toml: no valid TOML"):
+        read_toml(tmp_path / "a.toml")
