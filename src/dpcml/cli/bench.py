@@ -168,12 +168,12 @@ def methods(
     as_json: AsJson = False,
 ) -> None:
     """Time an epoch of every method, or its fit where it has no epochs."""
-    from dpcml.benchmarks.methods import YARDSTICK, bench_methods
     from dpcml.benchmarks.worlds import bench_data
+    from dpcml.paper.measuring import YARDSTICK, time_methods
     from dpcml.utils.tables import text_table
 
     name, interactions = bench_data(data)
-    found = {"data": name, **bench_methods(interactions, methods=model, epochs=epochs, repeats=repeats)}
+    found = {"data": name, **time_methods(interactions, methods=model, epochs=epochs, repeats=repeats)}
     for skipped, why in found["skipped"].items():
         note(f"no figures of {skipped}: {why}")
     say_if_busy(found)

@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from dpcml.benchmarks.memory import bench_memory
-from dpcml.benchmarks.setting import Setting
 from dpcml.data.catalog.find import locate
 from dpcml.data.planted import planted
+from dpcml.models import create
 from dpcml.paper import runner
 from dpcml.paper.document import Block, Details, Heading, Note, Notes
 from dpcml.paper.kinds import table
 from dpcml.paper.kinds.base import KINDS, Kind, Results
 from dpcml.paper.ledger import Job
+from dpcml.paper.measuring import fit_memory
 from dpcml.paper.paper import title_of
 from dpcml.paper.spec import Spec
 from dpcml.paper.table import Line, Table
@@ -40,27 +40,23 @@ def figures(
     world = planted(users, items, positives=positives / users).data
     made = time.perf_counter() - started
     train = world.split((0.6, 0.2, 0.2), 0).train
-    step, threads = Setting(**(setting or {})), thread_count()
-    engine = step.engine(train, threads)
-    seconds = []
-    for epoch in range(epochs):
-        started = time.perf_counter()
-        engine.epoch(epoch, step.rate)
-        seconds.append(time.perf_counter() - started)
-    del engine
-    memory = bench_memory(train, step, threads)
+    parameters = {**(setting or {}), "epochs": epochs, "random_state": 0}
+    model: Any = create("dpcml2", **parameters).fit(train)
+    seconds = [epoch.seconds for epoch in model.history_.epochs]
+    del model
+    memory = fit_memory("dpcml2", {**parameters, "epochs": 1}, train)
     return {
         "users": users,
         "items": items,
         "positives": world.n_positives,
         "training positives": train.n_positives,
-        "threads": threads,
+        "threads": thread_count(),
         "seconds to generate": made,
         "seconds per epoch": min(seconds),
         "positives per second": train.n_positives / min(seconds),
         "peak bytes": memory["peak_bytes"],
         "needed bytes": memory["needed_bytes"],
-        "bytes per parameter": memory["bytes_per_parameter"],
+        "bytes per parameter": memory["peak_bytes"] / memory["parameters"],
     }
 
 

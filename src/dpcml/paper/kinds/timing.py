@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.benchmarks.methods import YARDSTICK, bench_methods
 from dpcml.data.interactions import Interactions
 from dpcml.paper.document import Block, Details, Heading, Note, Notes
 from dpcml.paper.kinds.base import KINDS, Kind, Results
 from dpcml.paper.ledger import Job
+from dpcml.paper.measuring import YARDSTICK, time_methods
 from dpcml.paper.paper import title_of
 from dpcml.paper.plotting import COLOURS, OTHER, TEXT, canvas
 from dpcml.paper.runner import Library
@@ -36,7 +36,7 @@ def jobs(spec: Spec, library: Library) -> Iterator[Job]:
 
 def figures(data: Interactions, methods: list[str], epochs: int = 3, repeats: int = 3) -> dict[str, Any]:
     """Return seconds per epoch, or per fit, of each method that could be run, and who could not."""
-    found = bench_methods(data, methods=methods, epochs=epochs, repeats=repeats)
+    found = time_methods(data, methods=methods, epochs=epochs, repeats=repeats)
     seconds = {f"{FIT if one['per'] == 'fit' else EPOCH}{one['name']}": one["seconds"] for one in found["methods"]}
     skipped = "; ".join(f"{name}: {reason}" for name, reason in found["skipped"].items())
     return {"threads": found["threads"], "load_before": found["load_before"], "skipped": skipped, **seconds}

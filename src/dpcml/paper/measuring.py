@@ -1,21 +1,25 @@
-"""Every method on the same data in one run: seconds per epoch, or per fit where there are no epochs."""
+"""Training time and memory: seconds per epoch of many methods in one run, and the peak memory of a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import fmean
+import multiprocessing
+import os
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
-from dpcml.benchmarks.timing import machine_load, seconds_of
-from dpcml.benchmarks.training import spread
 from dpcml.data.interactions import Interactions
 from dpcml.models import MODELS, Recommender, create
 from dpcml.models.presets import PRESETS
 from dpcml.utils.errors import DataError, MissingExtraError
 from dpcml.utils.threads import thread_count
 
-YARDSTICK = "dpcml2"  # the paper's own method: others are told as multiples of its epoch
-EPOCHS = 3  # per fit; the first warms up
+YARDSTICK = "dpcml2"  # the paper's own method: times are also shown as multiples of its epoch
+EPOCHS = 3  # per fit; the first one warms up
 
 
 def method_names() -> list[str]:
@@ -29,7 +33,7 @@ def method_names() -> list[str]:
     return list(dict.fromkeys([*MODELS, *PRESETS]))
 
 
-def bench_methods(
+def time_methods(
     data: Interactions, *, methods: Sequence[str] | None = None, epochs: int = EPOCHS, repeats: int = 3, seed: int = 0
 ) -> dict[str, Any]:
     """Fit every method on the training part of a 60/20/20 split, without validation, and time it.
@@ -58,11 +62,11 @@ def bench_methods(
     --------
     >>> import numpy as np
     >>> data = Interactions.from_csr(np.random.default_rng(0).random((40, 30)) < 0.3)
-    >>> found = bench_methods(data, methods=["popularity"], repeats=1)
+    >>> found = time_methods(data, methods=["popularity"], repeats=1)
     >>> found["methods"][0]["per"], found["skipped"]
     ('fit', {})
     """
-    load = machine_load()
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     train = data.split((0.6, 0.2, 0.2), seed)[0]
     wanted = list(dict.fromkeys(method_names() if methods is None else methods))
     models = {name: _shortened(create(name), epochs, seed) for name in wanted}
@@ -99,7 +103,9 @@ def _shortened(model: Recommender, epochs: int, seed: int) -> Recommender:
 
 def _seconds(model: Recommender, train: Interactions) -> float:
     """Fit a model; return its seconds per epoch after the first, or those of the whole fit."""
-    whole = seconds_of(lambda: model.fit(train))
+    started = time.perf_counter()
+    model.fit(train)
+    whole = time.perf_counter() - started
     history = getattr(model, "history_", None)
     if history is None:
         return whole
@@ -114,5 +120,45 @@ def _figures(name: str, model: Recommender, seconds: list[float], yardstick: flo
         "per": "epoch" if hasattr(model, "history_") else "fit",
         "seconds": best,
         "ratio": None if yardstick is None else best / yardstick,
-        "spread": spread(seconds),
+        "spread": {"best": best, "median": median(seconds), "worst": max(seconds)},
     }
+
+
+def fit_memory(model: str, parameters: Mapping[str, Any], train: Interactions) -> dict[str, int]:
+    """Fit a model in a new process and return its peak resident memory.
+
+    Parameters
+    ----------
+    model, parameters
+        The name of a model with vectors, and its parameters.
+    train
+        Training positives.
+
+    Returns
+    -------
+    dict
+        ``peak_bytes``; ``needed_bytes``: the vectors, two moments of the optimizer and the CSR of the positives;
+        ``parameters``: the number of learned values.
+    """
+    spawn = multiprocessing.get_context("spawn")  # a fork would start at the memory of this process
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        peak, learned = pool.submit(_fit_and_look, model, dict(parameters), train).result()
+    needed = 3 * 4 * learned + train.indptr.nbytes + train.indices.nbytes
+    return {"peak_bytes": peak, "needed_bytes": needed, "parameters": learned}
+
+
+def _fit_and_look(name: str, parameters: dict[str, Any], train: Interactions) -> tuple[int, int]:
+    model: Any = create(name, **parameters).fit(train)
+    return _peak_bytes(), model.user_vectors_.size + model.item_vectors_.size
+
+
+def _peak_bytes() -> int:
+    """Return the highest resident memory of this process.
+
+    Linux's own count comes first: psutil has no peak there, and ``getrusage`` starts from the size of the parent.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
