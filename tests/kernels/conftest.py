@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpcml import Interactions
-from dpcml.training.engine import Engine, Plan
+from dpcml.training.engine import Engine, TrainConfig
 from dpcml.training.samplers import SAMPLERS
 
 MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
@@ -47,12 +47,12 @@ def build(world):
             "items_on_sphere": False,
             "optimiser": "adam",
             "batch_size": 10_000,
-            "together": 1,
+            "max_user_run": 1,
             "seed": 11,
             "n_threads": 1,
         }
-        plan = Plan(**{**settings, **changes})
-        return Engine(data, users.astype(np.float32), items.astype(np.float32), plan)
+        config = TrainConfig(**{**settings, **changes})
+        return Engine(data, users.astype(np.float32), items.astype(np.float32), config)
 
     return make
 
@@ -82,7 +82,7 @@ def draw(engine, key, position, user):
     seen = set(data.items[data.indptr[user] : data.indptr[user + 1]].tolist())
     unseen = [item for item in range(n_items) if item not in seen]
     found = []
-    for s in range(engine.plan.n_candidates):
+    for s in range(engine.config.n_candidates):
         bits = bits_of(key, position, s)
         for _ in range(32):
             item = ((bits >> 32) * n_items) >> 32
@@ -110,10 +110,10 @@ def mine(engine, U, V, key, order, first=0):
     batch = []
     for b, (user, item) in enumerate(order.tolist()):
         found = draw(engine, key, first + b, user)
-        if engine.plan.sampler.choice == 1:
+        if engine.config.sampler.choice == 1:
             distance = ((U[user][:, None] - V[found]) ** 2).sum(axis=2).min(axis=0)
             found = [found[int(distance.argmin())]]
-        elif engine.plan.sampler.choice == 2:
+        elif engine.config.sampler.choice == 2:
             chance = (bits_of(key, first + b, 1 << 19) >> 11) * 2.0**-53
             place = int((np.cumsum(similar(V, item, found)) <= chance).sum())
             found = [found[min(place, len(found) - 1)]]
@@ -127,23 +127,23 @@ def diversity(vectors):
     return ((vectors[a] - vectors[b]) ** 2).sum(axis=1) / 2
 
 
-def objective(U, V, batch, plan):
+def objective(U, V, batch, config):
     """Return the hinge of every positive, and the whole objective of a batch."""
     hinges = []
     for user, item, found in batch:
         positive = ((U[user] - V[item]) ** 2).sum(axis=1).min()
         negative = ((U[user][:, None] - V[found]) ** 2).sum(axis=2).min(axis=0)
-        hinges.append(np.maximum(plan.margin + positive - negative, 0).sum())
+        hinges.append(np.maximum(config.margin + positive - negative, 0).sum())
     total = sum(hinges)
     for user in {user for user, _, _ in batch} if U.shape[1] > 1 else ():
         halves = diversity(U[user])
-        spread = halves if plan.diversity_per_pair else halves.mean(keepdims=True)
-        low, high = plan.diversity
-        total += plan.diversity_weight * (np.maximum(low - spread, 0) + np.maximum(spread - high, 0)).mean()
+        spread = halves if config.diversity_per_pair else halves.mean(keepdims=True)
+        low, high = config.diversity
+        total += config.diversity_weight * (np.maximum(low - spread, 0) + np.maximum(spread - high, 0)).mean()
     return np.array(hinges), total
 
 
-def gradients(U, V, batch, plan):
+def gradients(U, V, batch, config):
     """Return the gradients of the objective, and which rows of U and V are touched."""
     of_users, of_items = np.zeros_like(U), np.zeros_like(V)
     users_touched, items_touched = np.zeros(U.shape[:2], bool), np.zeros(len(V), bool)
@@ -157,16 +157,16 @@ def gradients(U, V, batch, plan):
     for user, item, found in batch:
         positive = ((U[user] - V[item]) ** 2).sum(axis=1).min()
         for negative in found:
-            if plan.margin + positive - ((U[user] - V[negative]) ** 2).sum(axis=1).min() > 0:
+            if config.margin + positive - ((U[user] - V[negative]) ** 2).sum(axis=1).min() > 0:
                 pull(user, item, 1)
                 pull(user, negative, -1)
-    C, (low, high) = U.shape[1], plan.diversity
+    C, (low, high) = U.shape[1], config.diversity
     pairs = [(a, b) for a in range(C) for b in range(a)]
     for user in {user for user, _, _ in batch} if C > 1 else ():
         halves = diversity(U[user])
-        spread = halves if plan.diversity_per_pair else np.full(len(halves), halves.mean())
+        spread = halves if config.diversity_per_pair else np.full(len(halves), halves.mean())
         for (a, b), value in zip(pairs, spread, strict=True):
-            sign = plan.diversity_weight / len(pairs) * (float(value > high) - float(value < low))
+            sign = config.diversity_weight / len(pairs) * (float(value > high) - float(value < low))
             if sign:
                 of_users[user, a] += sign * (U[user, a] - U[user, b])
                 of_users[user, b] -= sign * (U[user, a] - U[user, b])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def summed(engine, twin):
     """Return the kernel's gradients of the whole world as one batch, and that batch."""
     U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
     engine.epoch(2, 0.0)
-    key = epoch_key(engine.plan.seed, 2)
+    key = epoch_key(engine.config.seed, 2)
     batch = twin.mine(engine, U, V, key, engine._order.draw(key))
     found = [table.moments[:, : engine.dim] / np.float32(0.1) for table in (engine.users, engine.items)]
     return U, V, batch, found[0].reshape(U.shape), found[1]
@@ -29,7 +31,7 @@ def summed(engine, twin):
 def test_gradients_are_those_of_the_twin(build, twin, bounds, per_pair, negatives):
     engine = build(negatives, diversity=BOUNDS[bounds], diversity_per_pair=per_pair, n_threads=2)
     U, V, batch, of_users, of_items = summed(engine, twin)
-    (users, users_touched), (items, items_touched) = twin.gradients(U, V, batch, engine.plan)
+    (users, users_touched), (items, items_touched) = twin.gradients(U, V, batch, engine.config)
     np.testing.assert_allclose(of_users, users, rtol=1e-5, atol=2e-5)
     np.testing.assert_allclose(of_items, items, rtol=1e-5, atol=2e-5)
     assert (engine.users.moments.any(axis=1) == users_touched.ravel()).all()
@@ -46,17 +48,17 @@ def test_gradients_are_finite_differences_of_the_objective(build, twin, world, b
         smooth = 0
         for place in np.random.default_rng(0).choice(array.size, 30, replace=False):
             at = np.unravel_index(place, array.shape)
-            ahead, back = (slope(U, V, batch, engine.plan, array, at, eps, twin) for eps in (1e-5, -1e-5))
+            ahead, back = (slope(U, V, batch, engine.config, array, at, eps, twin) for eps in (1e-5, -1e-5))
             if abs(ahead - back) < 0.05:  # no kink in between
                 assert found[at] == pytest.approx((ahead + back) / 2, abs=1e-4)
                 smooth += 1
         assert smooth > 20
 
 
-def slope(U, V, batch, plan, array, at, eps, twin):
-    before, value = array[at], twin.objective(U, V, batch, plan)[1]
+def slope(U, V, batch, config, array, at, eps, twin):
+    before, value = array[at], twin.objective(U, V, batch, config)[1]
     array[at] = before + eps
-    moved = twin.objective(U, V, batch, plan)[1]
+    moved = twin.objective(U, V, batch, config)[1]
     array[at] = before
     return (moved - value) / eps
 
@@ -67,7 +69,7 @@ def test_diversity_counts_once_per_user_in_a_batch(build, twin):
     engine.users.vectors[:] = np.tile(engine.users.vectors[:3], (len(engine.users.vectors) // 3, 1))
     engine.users.squares[:] = np.tile(engine.users.squares[:3], len(engine.users.squares) // 3)
     U, V, batch, of_users, _ = summed(engine, twin)
-    (without, _), _ = twin.gradients(U, V, batch, type(engine.plan)(**{**vars(engine.plan), "diversity_weight": 0.0}))
+    (without, _), _ = twin.gradients(U, V, batch, replace(engine.config, diversity_weight=0.0))
     of_diversity = of_users - without
     np.testing.assert_allclose(of_diversity[0], of_diversity[1], rtol=1e-5, atol=2e-5)
     assert np.abs(of_diversity[0]).max() > 0.05
@@ -76,6 +78,6 @@ def test_diversity_counts_once_per_user_in_a_batch(build, twin):
 def test_one_vector_has_no_diversity(build, twin):
     engine = build("hard", n_vectors=1, diversity=(0.9, 1.2))
     U, V, batch, of_users, of_items = summed(engine, twin)
-    (users, _), (items, _) = twin.gradients(U, V, batch, engine.plan)
+    (users, _), (items, _) = twin.gradients(U, V, batch, engine.config)
     np.testing.assert_allclose(of_users, users, rtol=1e-5, atol=2e-5)
     np.testing.assert_allclose(of_items, items, rtol=1e-5, atol=2e-5)

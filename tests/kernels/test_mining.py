@@ -11,7 +11,7 @@ from dpcml.kernels.random import epoch_key
 def mined(engine, number=4):
     """Mine the whole world in one batch; return the order of positives, the key, and what was found for each."""
     engine.epoch(number, 0.0)
-    key = epoch_key(engine.plan.seed, number)
+    key = epoch_key(engine.config.seed, number)
     order, scratch = engine._order.draw(key), engine._scratch
     place = np.argsort(np.argsort(groups_of(order[:, 0]), kind="stable"))  # positives are mined group by group
     met, nearest, weight = (
@@ -36,9 +36,9 @@ def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
         assert found.met[b].tolist() == [*negative, item]
         distance = ((U[user][:, None] - V[[item, *negative]]) ** 2).sum(axis=2)
         assert found.nearest[b].tolist() == np.roll(distance.argmin(axis=0), -1).tolist()
-        margin = engine.plan.margin + distance[:, 0].min() - distance[:, 1:].min(axis=0)
+        margin = engine.config.margin + distance[:, 0].min() - distance[:, 1:].min(axis=0)
         assert found.weight[b].tolist() == [*np.where(margin > 0, -2, 0), 2 * (margin > 0).sum()]
-    hinges, _ = twin.objective(U, V, batch, engine.plan)
+    hinges, _ = twin.objective(U, V, batch, engine.config)
     np.testing.assert_allclose(found.hinge, hinges, atol=2e-6)
     assert 0 < (found.weight[:, :-1] != 0).mean() < 1, "the world must have both kinds"
 
@@ -50,7 +50,7 @@ def test_one_vector_per_user(build, twin):
     batch = twin.mine(engine, U, V, key, order)
     assert found.met[:, 0].tolist() == [negatives[0] for _, _, negatives in batch]
     assert not found.nearest.any()
-    np.testing.assert_allclose(found.hinge, twin.objective(U, V, batch, engine.plan)[0], atol=2e-6)
+    np.testing.assert_allclose(found.hinge, twin.objective(U, V, batch, engine.config)[0], atol=2e-6)
 
 
 def test_loss_is_the_mean_hinge(build):

@@ -166,9 +166,9 @@ def test_gfja_trains_the_hinge_of_inner_products(parts):
         **{**SMALL, "margin": 0.4, "epochs": 1, "learning_rate": 1e-9, "n_candidates": 30}, negatives="uniform"
     )
     engine = model._learner(parts.train)
-    assert engine.plan.margin == pytest.approx(0.8)
-    assert engine.plan.items_on_sphere
-    assert engine.plan.users_on_sphere
+    assert engine.config.margin == pytest.approx(0.8)
+    assert engine.config.items_on_sphere
+    assert engine.config.users_on_sphere
 
 
 @pytest.mark.parametrize(

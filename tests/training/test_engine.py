@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from dpcml.training.engine import Engine, Plan
+from dpcml.training.engine import Engine, TrainConfig
+from dpcml.training.init import random_init
 from dpcml.training.samplers import SAMPLERS
-from dpcml.training.start import random_start
 
 
 def engine(data, *, n_vectors=3, dim=8, negatives="hard", **changes):
-    users, items = random_start(data, n_vectors, dim, np.random.default_rng(0))
+    users, items = random_init(data, n_vectors, dim, np.random.default_rng(0))
     settings = {
         "sampler": SAMPLERS[negatives],
         "n_candidates": 4,
@@ -19,11 +19,11 @@ def engine(data, *, n_vectors=3, dim=8, negatives="hard", **changes):
         "items_on_sphere": False,
         "optimiser": "adam",
         "batch_size": 64,
-        "together": 2,
+        "max_user_run": 2,
         "seed": 0,
         "n_threads": 1,
     }
-    return Engine(data, users, items, Plan(**{**settings, **changes}))
+    return Engine(data, users, items, TrainConfig(**{**settings, **changes}))
 
 
 def trained(data, epochs=3, **settings):

@@ -51,22 +51,22 @@ def test_a_positive_of_a_group_is_equally_often_at_each_of_the_groups_places():
 
 
 def test_one_user_and_none():
-    for together in (1, 4):
-        assert sorted(drawn(numbered(USERS[:1].repeat(5), together=together), 0).tolist()) == [0, 1, 2, 3, 4]
-        assert drawn(numbered(USERS[:0], together=together), 0).tolist() == []
+    for max_user_run in (1, 4):
+        assert sorted(drawn(numbered(USERS[:1].repeat(5), max_user_run=max_user_run), 0).tolist()) == [0, 1, 2, 3, 4]
+        assert drawn(numbered(USERS[:0], max_user_run=max_user_run), 0).tolist() == []
 
 
-@pytest.mark.parametrize("together", [1, 4])
-def test_threads_and_a_given_array_change_nothing(together, monkeypatch):
-    alone = drawn(numbered(USERS, together=together), 5)
-    monkeypatch.setattr("dpcml.training.order.WORTH_THREADS", 1)
-    order, out = numbered(USERS, together=together, n_threads=3), np.zeros((len(USERS), 2), np.int32)
+@pytest.mark.parametrize("max_user_run", [1, 4])
+def test_threads_and_a_given_array_change_nothing(max_user_run, monkeypatch):
+    alone = drawn(numbered(USERS, max_user_run=max_user_run), 5)
+    monkeypatch.setattr("dpcml.training.order.PARALLEL_FROM", 1)
+    order, out = numbered(USERS, max_user_run=max_user_run, n_threads=3), np.zeros((len(USERS), 2), np.int32)
     assert order.draw(np.uint64(5), out) is out
     assert out[:, 1].tolist() == alone.tolist()
 
 
 def test_positives_of_a_user_go_in_runs_that_change():
-    order = numbered(USERS, together=3)
+    order = numbered(USERS, max_user_run=3)
     one, other = drawn(order, 1), drawn(order, 2)
     counts = np.bincount(USERS)
     for found in (one, other):
@@ -85,7 +85,7 @@ def test_positives_of_a_user_go_in_runs_that_change():
 def test_runs_are_even_over_groups_too():
     of = groups_of(USERS)
     share = np.bincount(of, minlength=GROUPS) / len(of)
-    found = of[drawn(numbered(USERS, together=4), 3)]
+    found = of[drawn(numbered(USERS, max_user_run=4), 3)]
     for first in range(0, len(found) - 256, 256):
         counts = np.bincount(found[first : first + 256], minlength=GROUPS)
         assert (np.abs(counts - 256 * share) <= 6).all()

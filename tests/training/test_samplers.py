@@ -5,7 +5,7 @@ from dpcml import Interactions
 from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR
 from dpcml.kernels.negatives import words_of
 from dpcml.kernels.random import GOLDEN
-from dpcml.training.samplers import SAMPLERS, alias_table, positives
+from dpcml.training.samplers import SAMPLERS, BatchSampler, alias_table, positives
 
 
 @pytest.mark.parametrize("weights", [[1.0], [3, 1], [1, 1, 1], [0, 0, 5], [1e-9, 1, 1e9], [2, 3, 4, 100, 1, 1]])
@@ -71,3 +71,31 @@ def test_each_rule_has_its_candidates_and_its_choice():
 def test_exponent_zero_is_uniform():
     train = Interactions.from_csr(np.array([[1, 1, 0, 0], [1, 0, 1, 0]]))
     assert len(SAMPLERS["popularity"].with_exponent(0.0).candidates(train).alias) == 0
+
+
+def epoch(sampler, number):
+    batches = list(sampler.epoch(number))
+    return np.concatenate([users for users, _ in batches]), np.concatenate([items for _, items in batches])
+
+
+@pytest.mark.parametrize("negatives", ["uniform", "popularity"])
+def test_every_positive_comes_once_with_negatives_of_its_user(likes, negatives):
+    sampler = BatchSampler(likes, SAMPLERS[negatives], 5, 64, seed=1)
+    users, items = epoch(sampler, 0)
+    assert items.shape == (likes.n_positives, 6)
+    assert sampler.n_batches == len(list(sampler.epoch(0)))
+    expected = set(zip(likes.rows.tolist(), likes.indices.tolist(), strict=True))
+    assert set(zip(users.tolist(), items[:, 0].tolist(), strict=True)) == expected
+    liked = likes.csr.toarray() > 0
+    assert not liked[users[:, None], items[:, 1:]].any()
+
+
+def test_negatives_do_not_depend_on_the_batches_but_on_seed_and_epoch(likes):
+    def drawn(size, seed=0, number=0):
+        return epoch(BatchSampler(likes, SAMPLERS["uniform"], 3, size, seed), number)
+
+    users, items = drawn(7)
+    for same, other in zip(drawn(1000), (users, items), strict=True):
+        assert (same == other).all()
+    assert (drawn(7, seed=1)[1] != items).any()
+    assert (drawn(7, number=1)[1] != items).any()

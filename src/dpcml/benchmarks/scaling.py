@@ -10,7 +10,7 @@ from dpcml.benchmarks.setting import Setting
 from dpcml.benchmarks.timing import best_seconds
 from dpcml.data.interactions import Interactions
 from dpcml.data.planted import planted
-from dpcml.training.order import usual_runs
+from dpcml.training.order import default_user_run
 from dpcml.utils.threads import thread_count
 
 SIZES = (10**5, 10**6, 10**7)
@@ -66,7 +66,7 @@ def bench_scaling(
     >>> [world["items"] for world in found["worlds"]], found["growth"] > 0
     ([300, 300], True)
     """
-    threads, setting = thread_count(threads), setting or Setting(together=usual_runs(PER_USER, 1))
+    threads, setting = thread_count(threads), setting or Setting(together=default_user_run(PER_USER, 1))
     worlds = {f"{size:.0e}": world_of(size, n_items) for size in sizes}
     jobs: dict[str, Callable[[], object]] = {}
     for name, world in worlds.items():

@@ -8,9 +8,9 @@ import numpy as np
 
 from dpcml.data.interactions import Interactions
 from dpcml.models.trained import check_negatives
-from dpcml.training.engine import Engine, Plan
+from dpcml.training.engine import Engine, TrainConfig
+from dpcml.training.init import INITS
 from dpcml.training.samplers import SAMPLERS
-from dpcml.training.start import STARTS
 from dpcml.utils.arrays import FloatArray
 
 
@@ -42,14 +42,14 @@ class Setting:
     def start(self, train: Interactions) -> tuple[FloatArray, FloatArray]:
         """Return where vectors start: users (users, C, d) on the sphere, items (items, d) in the ball."""
         check_negatives(train)
-        users, items = STARTS["random"](train, self.n_vectors, self.dim, np.random.default_rng(self.seed))
+        users, items = INITS["random"](train, self.n_vectors, self.dim, np.random.default_rng(self.seed))
         users /= np.linalg.norm(users, axis=2, keepdims=True)
         items /= np.maximum(np.linalg.norm(items, axis=1, keepdims=True), 1)
         return users, items
 
     def engine(self, train: Interactions, n_threads: int) -> Engine:
         """Return our engine for this step, compiled."""
-        plan = Plan(
+        plan = TrainConfig(
             sampler=SAMPLERS["hard"],
             n_candidates=self.n_candidates,
             margin=self.margin,
@@ -60,7 +60,7 @@ class Setting:
             items_on_sphere=False,
             optimiser="adam",
             batch_size=self.batch_size,
-            together=self.together,
+            max_user_run=self.together,
             seed=self.seed,
             n_threads=n_threads,
         )

@@ -13,10 +13,10 @@ from dpcml.models.base import MODELS, Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.trained import Trained
 from dpcml.models.vectors import nearest_scores
-from dpcml.training.engine import Engine, Plan
-from dpcml.training.order import usual_runs
+from dpcml.training.engine import Engine, TrainConfig
+from dpcml.training.init import INITS
+from dpcml.training.order import default_user_run
 from dpcml.training.samplers import SAMPLERS
-from dpcml.training.start import STARTS
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.checks import at_least, bounds, choice, positive
 from dpcml.utils.errors import ParameterError
@@ -59,7 +59,7 @@ class DPCML(MultiInterest, Trained[Engine]):
     projection
         User vectors stay on the unit ``sphere``, or in the unit ``ball``; item vectors stay in the ball.
     start
-        ``spectral`` or ``random``; see `dpcml.training.start`.
+        ``spectral`` or ``random``; see `dpcml.training.init`.
     optimiser
         ``adam`` or ``adagrad``, on touched rows.
     learning_rate, schedule
@@ -143,17 +143,17 @@ class DPCML(MultiInterest, Trained[Engine]):
         choice("diversity_per", self.diversity_per, ("user", "pair"))
         choice("projection", self.projection, ("sphere", "ball"))
         choice("optimiser", self.optimiser, ("adam", "adagrad"))
-        for field, registry in (("negatives", SAMPLERS), ("start", STARTS)):
+        for field, registry in (("negatives", SAMPLERS), ("start", INITS)):
             choice(field, getattr(self, field), tuple(registry))
         bounds("diversity", self.diversity)
 
     def _learner(self, train_data: Interactions) -> Engine:
         rng = np.random.default_rng(self.random_state)
-        users, items = STARTS[self.start](train_data, self.n_vectors, self.dim, rng)
+        users, items = INITS[self.start](train_data, self.n_vectors, self.dim, rng)
         return Engine(train_data, users, items, self._plan(train_data))
 
-    def _plan(self, train_data: Interactions) -> Plan:
-        return Plan(
+    def _plan(self, train_data: Interactions) -> TrainConfig:
+        return TrainConfig(
             sampler=SAMPLERS[self.negatives].with_exponent(self.popularity_exponent),
             n_candidates=self.n_candidates or _candidates(train_data),
             margin=self._distance_margin(),
@@ -164,7 +164,7 @@ class DPCML(MultiInterest, Trained[Engine]):
             items_on_sphere=self.items_on_sphere,
             optimiser=self.optimiser,
             batch_size=self.batch_size,
-            together=self.together or usual_runs(train_data.n_positives, train_data.n_users),
+            max_user_run=self.together or default_user_run(train_data.n_positives, train_data.n_users),
             seed=self.random_state,
             n_threads=thread_count(self.n_threads),
         )

@@ -22,7 +22,7 @@ from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.interests import Interest, distances, group, interests_of
 from dpcml.retrieval.mix import mixed_lists
 from dpcml.retrieval.reasons import Reason, by_interest
-from dpcml.training.engine import Plan, objective_of
+from dpcml.training.engine import TrainConfig, objective_of
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, one_id
 from dpcml.utils.errors import DataError, ParameterError
@@ -43,7 +43,7 @@ class MultiInterest(Recommender):
     item_vectors_: FloatArray  # (items, d)
 
     @abstractmethod
-    def _plan(self, train_data: Interactions) -> Plan:
+    def _plan(self, train_data: Interactions) -> TrainConfig:
         """Return how the model is trained, beside the vectors."""
 
     def _from_distance(self, scores: FloatArray) -> FloatArray:

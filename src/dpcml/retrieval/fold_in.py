@@ -11,7 +11,7 @@ from dpcml.kernels import fold_in as kernel
 from dpcml.kernels.choosing import CLOSEST, SIMILAR
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.state import Objective, Steps
-from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.arrays import FloatArray, IntArray, unit
 from dpcml.utils.errors import DataError
 
 ROUNDS = 5  # of k-means
@@ -133,17 +133,6 @@ def start_vectors(liked: FloatArray, n_vectors: int) -> FloatArray:
         there = np.abs(sums).max(axis=1) > 1e-6
         centres = np.where(there[:, None], unit(sums), centres)
     return np.ascontiguousarray(unit((1 - LEAN) * mean + LEAN * centres), dtype=np.float32)
-
-
-def unit(rows: FloatArray) -> FloatArray:
-    """Return rows of norm 1; rows of zeros stay zero.
-
-    Examples
-    --------
-    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-12))
 
 
 def _similarity(liked: FloatArray, pool: FloatArray) -> FloatArray:

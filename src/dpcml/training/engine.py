@@ -19,9 +19,9 @@ from dpcml.kernels.simd import items_at_once
 from dpcml.kernels.state import Objective, Scratch, Steps, Table
 from dpcml.kernels.team import GIVEN_UP, team_state
 from dpcml.training.order import Order
-from dpcml.training.samplers import Sampler, positives
+from dpcml.training.samplers import NegativeSampler, positives
 from dpcml.utils.arrays import Array, FloatArray, IntArray, aligned
-from dpcml.utils.threads import Crew
+from dpcml.utils.threads import ThreadPool
 
 CHUNK = 2**17  # positives between two looks at the clock and at Ctrl-C
 MOMENTS = {"adam": 2, "adagrad": 1}  # numbers that an optimiser keeps beside each number of a vector
@@ -29,10 +29,10 @@ TABLE_STEPS = 20_000  # by then the bias correction of Adam is one
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainConfig:
     """Everything that decides what an epoch does, beside the vectors."""
 
-    sampler: Sampler
+    sampler: NegativeSampler
     n_candidates: int
     margin: float
     diversity: tuple[float, float]  # delta_1, delta_2
@@ -42,7 +42,7 @@ class Plan:
     items_on_sphere: bool
     optimiser: Literal["adam", "adagrad"]
     batch_size: int
-    together: int  # positives of a user side by side in the order, at most
+    max_user_run: int  # positives of a user side by side in the order, at most
     seed: int
     n_threads: int
 
@@ -56,24 +56,26 @@ class Engine:
         Positives to learn from.
     user_vectors, item_vectors
         Starting points of shapes (users, vectors, d) and (items, d).
-    plan
+    config
         What an epoch does.
     """
 
-    def __init__(self, train: Interactions, user_vectors: FloatArray, item_vectors: FloatArray, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(
+        self, train: Interactions, user_vectors: FloatArray, item_vectors: FloatArray, config: TrainConfig
+    ) -> None:
+        self.config = config
         self.n_vectors, self.dim = user_vectors.shape[1:]
-        self.users = _table(user_vectors, plan, plan.users_on_sphere)
-        self.items = _table(item_vectors[:, None, :], plan, plan.items_on_sphere)
+        self.users = _table(user_vectors, config, config.users_on_sphere)
+        self.items = _table(item_vectors[:, None, :], config, config.items_on_sphere)
         self._data = positives(train)
-        self._order = Order(train.rows.astype(np.int32), self._data.items, plan.together, plan.n_threads)
+        self._order = Order(train.rows.astype(np.int32), self._data.items, config.max_user_run, config.n_threads)
         self._drawn = np.empty((len(self._data.items), 2), dtype=np.int32)
-        self._candidates = plan.sampler.candidates(train)
-        self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), plan)
-        self._objective = objective_of(plan, self.dim)
-        self._crew = Crew(max(plan.n_threads - 1, 1))
+        self._candidates = config.sampler.candidates(train)
+        self._scratch = _scratch(self.users, self.items, self.n_vectors, len(self._data.items), config)
+        self._objective = objective_of(config, self.dim)
+        self._pool = ThreadPool(max(config.n_threads - 1, 1))
         self._kernel = batch_kernel(
-            self.n_vectors, padded(self.dim), plan.sampler.choice, plan.optimiser, plan.diversity_per_pair
+            self.n_vectors, padded(self.dim), config.sampler.choice, config.optimiser, config.diversity_per_pair
         )
 
     @property
@@ -104,13 +106,13 @@ class Engine:
     def release(self) -> tuple[FloatArray, FloatArray]:
         """Return the vectors of users and items on their own, and let everything else go."""
         users, items = self.user_vectors, self.item_vectors
-        del self.users, self.items, self._scratch, self._data, self._order, self._drawn, self._crew
+        del self.users, self.items, self._scratch, self._data, self._order, self._drawn, self._pool
         return np.ascontiguousarray(users), np.ascontiguousarray(items)
 
     def compile(self) -> None:
         """Compile the kernel, or load it from the cache on disk."""
         if not self._kernel.signatures:  # type: ignore[attr-defined]
-            steps = _steps(self.plan.optimiser, 0.0)
+            steps = _steps(self.config.optimiser, 0.0)
             self._run(self._order.draw(np.uint64(0), self._drawn), np.uint64(0), steps, 0, 0, 0, 0, 1)
 
     def epoch(self, number: int, rate: float, report: Callable[[float], None] | None = None) -> float:
@@ -130,15 +132,15 @@ class Engine:
         float
             The mean hinge per positive, before each batch's step.
         """
-        plan = self.plan
-        key = epoch_key(plan.seed, number)
+        config = self.config
+        key = epoch_key(config.seed, number)
         order = self._order.draw(key, self._drawn)
-        steps = _steps(plan.optimiser, rate)
+        steps = _steps(config.optimiser, rate)
         n_batches = len(self._scratch.losses)
         done = number * n_batches
         self._scratch.met_in[:] = -1
         self._scratch.team[:] = 0
-        stride = max(1, CHUNK // plan.batch_size)
+        stride = max(1, CHUNK // config.batch_size)
         for begin in range(0, n_batches, stride):
             end = min(begin + stride, n_batches)
             self._on_all_threads(partial(self._run, order, key, steps, begin, end, done))
@@ -148,10 +150,10 @@ class Engine:
 
     def _on_all_threads(self, run: Callable[[int, int], None]) -> None:
         """Have every thread run, with its number and how many there are; the caller's is number 0."""
-        threads, others = self.plan.n_threads, list[Future[None]]()
+        threads, others = self.config.n_threads, list[Future[None]]()
         try:
             for thread in range(1, threads):
-                others.append(self._crew.pool.submit(run, thread, threads))
+                others.append(self._pool.executor.submit(run, thread, threads))
             run(0, threads)
         except BaseException:  # the team is not whole: those who have started must not wait for the others
             self._scratch.team[GIVEN_UP] = 1
@@ -175,42 +177,42 @@ class Engine:
         try:
             self._kernel(
                 self.users, self.items, self._data, self._candidates, self._objective, steps, self._scratch, order, key,
-                self.plan.batch_size, self.plan.n_candidates, begin, end, done, thread, n_threads,
+                self.config.batch_size, self.config.n_candidates, begin, end, done, thread, n_threads,
             )  # fmt: skip
         except BaseException:  # the team is not whole: nobody must wait for this thread
             self._scratch.team[GIVEN_UP] = 1
             raise
 
 
-def objective_of(plan: Plan, dim: int) -> Objective:
+def objective_of(config: TrainConfig, dim: int) -> Objective:
     """Return the numbers of the objective as kernels take them, for vectors of some dimension."""
     return Objective(
-        np.float32(plan.margin),
-        np.float32(plan.diversity[0]),
-        np.float32(plan.diversity[1]),
-        np.float32(plan.diversity_weight),
-        plan.diversity_per_pair,
-        plan.users_on_sphere,
-        plan.items_on_sphere,
+        np.float32(config.margin),
+        np.float32(config.diversity[0]),
+        np.float32(config.diversity[1]),
+        np.float32(config.diversity_weight),
+        config.diversity_per_pair,
+        config.users_on_sphere,
+        config.items_on_sphere,
         dim,
     )
 
 
-def _table(vectors: FloatArray, plan: Plan, on_sphere: bool) -> Table:
+def _table(vectors: FloatArray, config: TrainConfig, on_sphere: bool) -> Table:
     owners, per_owner, dim = vectors.shape
     rows = aligned((owners * per_owner, padded(dim)))
     rows[:, :dim] = vectors.reshape(-1, dim)
     norms = np.sqrt(np.einsum("rd,rd->r", rows, rows))
     rows /= np.maximum(norms, 1e-12 if on_sphere else 1.0)[:, None]
-    moments = aligned((len(rows), MOMENTS[plan.optimiser] * rows.shape[1]))
+    moments = aligned((len(rows), MOMENTS[config.optimiser] * rows.shape[1]))
     return Table(rows, np.einsum("rd,rd->r", rows, rows), moments)
 
 
-def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan: Plan) -> Scratch:
-    size, threads = plan.batch_size, plan.n_threads
-    kept = plan.n_candidates if plan.sampler.kept_all else 1
+def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, config: TrainConfig) -> Scratch:
+    size, threads = config.batch_size, config.n_threads
+    kept = config.n_candidates if config.sampler.keeps_all else 1
     group = items_at_once(n_vectors)
-    places = -(-(1 + plan.n_candidates) // group) * group
+    places = -(-(1 + config.n_candidates) // group) * group
     slots = size * max(n_vectors, 1 + kept)
     return Scratch(
         shares=shares(threads),
@@ -226,7 +228,7 @@ def _scratch(users: Table, items: Table, n_vectors: int, n_positives: int, plan:
         chosen=np.zeros((size, places), np.int32),
         sums=aligned((threads, padded(places) * n_vectors, LANES)),
         near=aligned((threads, 1 + n_vectors, padded(places))),
-        weights=np.zeros((threads, plan.n_candidates), np.float64),
+        weights=np.zeros((threads, config.n_candidates), np.float64),
         gradients=aligned((threads, 2, slots, users.vectors.shape[1])),
         touched=np.zeros((threads, 2, slots), np.int32),
         apart=aligned((size * (kept + 1), -(-users.vectors.shape[1] // A_LINE) * A_LINE)),  # a line has one writer

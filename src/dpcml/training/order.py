@@ -1,4 +1,4 @@
-"""The order of an epoch: random, even over the groups of users that threads own, in runs of a user's positives."""
+"""The order in which an epoch visits the training positives."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from dpcml.kernels.random import mix, shuffle
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.threads import over_rows
 
-FEWEST_RUNS = 8  # a user's positives go in no fewer runs, where there are as many
-WORTH_THREADS = 2**19  # positives: fewer are put into order sooner than other threads wake up
-LONGEST = 4  # positives in a run by default: longer runs were hardly faster
+MIN_RUNS = 8  # a user's positives are split into at least this many runs, if there are as many positives
+MAX_DEFAULT_RUN = 4  # longer runs were hardly faster
+PARALLEL_FROM = 2**19  # positives; waking other threads takes longer than shuffling fewer
 
 
 class Order:
-    """Orders in which every batch holds about the same share of each group's positives.
+    """Random orders of the positives in which every batch holds a proportional share of each user group.
 
-    With a plain shuffle one thread's users have, by chance, more positives in a batch than another's, and the others
-    wait. Here the positives of a group are shuffled among themselves and spread evenly over the epoch.
+    Groups of users are assigned to threads. With a plain shuffle, the users of one thread have by chance more positives
+    in a batch than those of another, and the other threads wait. Here the positives of a group are shuffled among
+    themselves and spread evenly over the epoch.
 
-    Positives can go in runs of one user, so that the user's vectors are fetched from memory and stepped once for all
-    of them; who is in a run with whom changes from epoch to epoch.
+    Positives may come in runs of one user, so that the user's vectors are loaded and updated once per run. Which
+    positives share a run changes from epoch to epoch.
 
     Parameters
     ----------
     users, items
-        User and item of each positive, int32; users ascend.
-    together
-        Positives in a run at most. Users with few positives have shorter runs, so that they are still met in eight
-        batches or more, or with each positive on its own.
+        User and item of each positive, int32, sorted by user.
+    max_user_run
+        Maximum length of a run. Users with few positives have shorter runs, so that a user with eight positives or more
+        still occurs in at least eight runs.
     n_threads
-        Threads that draw an order; what they draw does not depend on their number.
+        Threads to draw an order with. The result does not depend on it.
 
     Examples
     --------
@@ -41,54 +42,65 @@ class Order:
     [[0, 5], [0, 6], [1, 7], [1, 8], [2, 5], [2, 9]]
     """
 
-    def __init__(self, users: IntArray, items: IntArray, together: int = 1, n_threads: int = 1) -> None:
-        self._together = together
-        self._threads = n_threads if len(users) >= WORTH_THREADS else 1
+    def __init__(self, users: IntArray, items: IntArray, max_user_run: int = 1, n_threads: int = 1) -> None:
+        self._max_user_run = max_user_run
+        self._threads = n_threads if len(users) >= PARALLEL_FROM else 1
         groups = groups_of(users)
         grouped = np.argsort(groups, kind="stable")
         index = np.int32 if len(users) < 2**31 else np.int64
-        user_starts, run_starts = _runs(users[grouped], together)
+        user_starts, run_starts = _runs(users[grouped], max_user_run)
         sizes = np.bincount(groups[grouped[run_starts[:-1]]], minlength=GROUPS)
         self._starts = np.concatenate([[0], sizes.cumsum()])
         rank = np.arange(sizes.sum()) - np.repeat(self._starts[:-1], sizes)
         self._places = np.argsort((rank + 0.5) / np.repeat(sizes, sizes), kind="stable").astype(index)
-        if together == 1:
-            self._values = _as_one(np.stack([users[grouped], items[grouped]], axis=1))
+        if max_user_run == 1:
+            self._values = _as_int64(np.stack([users[grouped], items[grouped]], axis=1))
         else:
             self._values, self._user_starts = items[grouped], user_starts
             self._run_starts, self._run_users = run_starts.astype(index), users[grouped[run_starts[:-1]]]
         self._shuffled = np.empty_like(self._values)
 
     def draw(self, key: np.uint64, out: IntArray | None = None) -> IntArray:
-        """Return user and item of each positive, in the order that belongs to a key; int32 of shape (positives, 2).
+        """Return user and item of each positive in the random order given by ``key``.
 
-        Memory that is new costs more time than what is written to it: epoch by epoch, pass an array for the output.
+        Parameters
+        ----------
+        key
+            Random key of the epoch.
+        out
+            Array to write to, int32 of shape (positives, 2). Reuse one from epoch to epoch: page faults of a new array
+            cost more than the writes.
+
+        Returns
+        -------
+        IntArray
+            int32 of shape (positives, 2).
         """
         pairs = np.empty((len(self._values), 2), dtype=np.int32) if out is None else out
         values = self._shuffled
         np.copyto(values, self._values)
-        if self._together == 1:
+        if self._max_user_run == 1:
             self._shuffle(values, self._starts, key)
-            self._spread(values, _as_one(pairs))
+            self._spread(values, _as_int64(pairs))
         else:
             runs = np.arange(len(self._places), dtype=self._places.dtype)
             self._shuffle(runs, self._starts, key)
             spread = self._spread(runs, np.empty_like(runs))
             self._shuffle(values, self._user_starts, np.uint64(mix(key)))
-            self._lay_out(values, spread, pairs)
+            self._write_runs(values, spread, pairs)
         return pairs
 
     def _shuffle(self, values: IntArray, starts: IntArray, key: np.uint64) -> None:
-        """Put the values from each start to the next into a random order."""
+        """Shuffle the values within each segment ``starts[g]:starts[g + 1]``."""
         over_rows(lambda start, stop: shuffle(values, starts[start : stop + 1], key), len(starts) - 1, self._threads)
 
     def _spread(self, values: IntArray, out: IntArray) -> IntArray:
-        """Spread values that are listed by group over the epoch."""
+        """Spread values that are sorted by group evenly over the epoch."""
         over_rows(lambda start, stop: gather(values, self._places, out, start, stop), len(values), self._threads)
         return out
 
-    def _lay_out(self, items: IntArray, runs: IntArray, out: IntArray) -> None:
-        """Write user and items of the runs, one after the other."""
+    def _write_runs(self, items: IntArray, runs: IntArray, out: IntArray) -> None:
+        """Write user and items of each run, one run after the other."""
         users, starts = self._run_users, self._run_starts
         ends = np.diff(starts)[runs].cumsum()
         over_rows(
@@ -96,33 +108,33 @@ class Order:
         )
 
 
-def _as_one(pairs: IntArray) -> IntArray:
-    """Return a view of pairs of int32 in which each is one number, so that both are moved at once."""
+def _as_int64(pairs: IntArray) -> IntArray:
+    """Return a view of int32 pairs as one int64 each, so that a shuffle moves both at once."""
     return pairs.view(np.int64).ravel()
 
 
-def usual_runs(n_positives: int, n_users: int) -> int:
-    """Return how many positives of a user go together by default: an eighth of what users have on average, 1 to 4.
+def default_user_run(n_positives: int, n_users: int) -> int:
+    """Return the default maximum run: an eighth of the mean number of positives per user, from 1 to 4.
 
     Examples
     --------
-    >>> usual_runs(75_000, 5_200), usual_runs(345_000, 6_000)
+    >>> default_user_run(75_000, 5_200), default_user_run(345_000, 6_000)
     (1, 4)
     """
-    return min(max(n_positives // max(n_users, 1) // FEWEST_RUNS, 1), LONGEST)
+    return min(max(n_positives // max(n_users, 1) // MIN_RUNS, 1), MAX_DEFAULT_RUN)
 
 
-def _runs(users: IntArray, together: int) -> tuple[IntArray, IntArray]:
-    """Return where each user's positives begin, and where each run does; both end with the number of positives.
+def _runs(users: IntArray, max_user_run: int) -> tuple[IntArray, IntArray]:
+    """Return the start of each user's positives and of each run; both end with the number of positives.
 
     Examples
     --------
-    >>> [starts.tolist() for starts in _runs(np.repeat([7, 3], [2, 20]), together=4)]
+    >>> [starts.tolist() for starts in _runs(np.repeat([7, 3], [2, 20]), max_user_run=4)]
     [[0, 2, 22], [0, 1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]]
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(users)) + 1, [len(users)]]) if len(users) else np.zeros(1, int)
     sizes = np.diff(starts)
-    length = np.clip(sizes // FEWEST_RUNS, 1, together)
+    length = np.clip(sizes // MIN_RUNS, 1, max_user_run)
     rank = np.arange(len(users)) - np.repeat(starts[:-1], sizes)
-    opens = rank % np.repeat(length, sizes) == 0
-    return starts, np.append(np.flatnonzero(opens), len(users))
+    is_start = rank % np.repeat(length, sizes) == 0
+    return starts, np.append(np.flatnonzero(is_start), len(users))

@@ -1,61 +1,70 @@
-"""Negative sampling: where candidates come from, and which of them are kept."""
+"""Negative sampling, and minibatches of positives with sampled negatives."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR
+from dpcml.kernels.drawing import drawing_kernel
 from dpcml.kernels.negatives import fill_filters
+from dpcml.kernels.random import epoch_key
 from dpcml.kernels.state import Candidates, Positives
+from dpcml.training.order import Order
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.registry import Registry
 
 
 @dataclass(frozen=True)
-class Sampler:
-    """A rule for negatives.
+class NegativeSampler:
+    """How negatives are sampled: the distribution of candidates, and which candidates become negatives.
 
-    Candidates are never training positives of the user. Each positive gets its own.
+    Each positive gets its own candidates. Training positives of the user are never candidates.
     """
 
     about: str
-    exponent: float  # chances are proportional to training frequency to this power; 0: all alike
-    choice: int  # what is kept of the candidates: ALL, the CLOSEST, or one SIMILAR to the positive
+    exponent: float  # candidates are drawn in proportion to item frequency to this power; 0 is uniform
+    choice: int  # candidates that become negatives: ALL, the CLOSEST to the user, or one SIMILAR to the positive
 
-    def with_exponent(self, exponent: float) -> Sampler:
-        """Return the rule with another exponent, where it draws by frequency at all."""
+    def with_exponent(self, exponent: float) -> NegativeSampler:
+        """Return the sampler with another exponent; a uniform sampler stays uniform."""
         return replace(self, exponent=exponent) if self.exponent else self
 
     @property
-    def kept_all(self) -> bool:
-        """Whether every candidate is a triplet of its own."""
+    def keeps_all(self) -> bool:
+        """Whether every candidate is a negative."""
         return self.choice == ALL
 
     def candidates(self, train: Interactions) -> Candidates:
-        """Return the distribution of candidates."""
+        """Return the distribution of candidates over the items of ``train``."""
         if self.exponent == 0:
-            nothing = np.zeros(0)
-            return Candidates(nothing, nothing.astype(np.int32), train.n_items)
+            empty = np.zeros(0)
+            return Candidates(empty, empty.astype(np.int32), train.n_items)
         threshold, alias = alias_table(np.maximum(train.per_item, 1e-9) ** self.exponent)
         return Candidates(threshold, alias, train.n_items)
 
 
-SAMPLERS: Registry[Sampler] = Registry("way to draw negatives")
-SAMPLERS.add("uniform", Sampler("uniform candidates, all kept (UniS)", 0.0, ALL))
-SAMPLERS.add("popularity", Sampler("candidates by training frequency, all kept (PopS)", 1.0, ALL))
+SAMPLERS: Registry[NegativeSampler] = Registry("negative sampler")
+SAMPLERS.add("uniform", NegativeSampler("uniform candidates, all are negatives (UniS)", 0.0, ALL))
+SAMPLERS.add("popularity", NegativeSampler("candidates by training frequency, all are negatives (PopS)", 1.0, ALL))
 SAMPLERS.add(
-    "two-stage", Sampler("candidates by training frequency, one similar to the positive kept (2stS)", 1.0, SIMILAR)
+    "two-stage",
+    NegativeSampler(
+        "candidates by training frequency, one that is similar to the positive is the negative (2stS)", 1.0, SIMILAR
+    ),
 )
-SAMPLERS.add("hard", Sampler("uniform candidates, the one closest to the user kept (HarS)", 0.0, CLOSEST))
+SAMPLERS.add(
+    "hard", NegativeSampler("uniform candidates, the one closest to the user is the negative (HarS)", 0.0, CLOSEST)
+)
 
 
 def alias_table(weights: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return thresholds and aliases with which an item is drawn by weight in constant time (Vose's method).
+    """Return thresholds and aliases for sampling in proportion to weights in constant time (Vose's method).
 
-    Draw an item with equal chances and a number in [0, 1): keep the item if the number is below its threshold, else
+    To sample, draw an item uniformly and a number in [0, 1). Keep the item if the number is below its threshold, else
     take its alias.
 
     Examples
@@ -69,21 +78,79 @@ def alias_table(weights: FloatArray) -> tuple[FloatArray, IntArray]:
     alias = np.arange(n, dtype=np.int32)
     small, large = list(np.flatnonzero(threshold < 1)[::-1]), list(np.flatnonzero(threshold >= 1)[::-1])
     while small and large:
-        poor, rich = small.pop(), large[-1]
-        alias[poor] = rich
-        threshold[rich] -= 1 - threshold[poor]
-        if threshold[rich] < 1:
+        below, above = small.pop(), large[-1]
+        alias[below] = above
+        threshold[above] -= 1 - threshold[below]
+        if threshold[above] < 1:
             small.append(large.pop())
     threshold[[*small, *large]] = 1.0
     return threshold, alias
 
 
 def positives(train: Interactions) -> Positives:
-    """Return what kernels need to know of the training positives.
+    """Return the training positives in the form that kernels take, with a Bloom filter per user.
 
-    A user's filter has sixteen bits per positive, so that few non-positives need a search.
+    A filter has 16 bits per positive, so that few non-positives need a binary search.
     """
     indptr, items = np.array(train.indptr), np.array(train.indices, dtype=np.int32)
     filters = np.zeros((train.n_positives >> 2) + train.n_users, dtype=np.uint64)  # see `words_of`
     fill_filters(indptr, items, filters)
     return Positives(items, indptr, filters)
+
+
+class BatchSampler:
+    """Minibatches of shuffled positives with sampled negatives, for models that are not trained by the engine.
+
+    Order and negatives depend on seed and epoch only.
+
+    Parameters
+    ----------
+    train
+        Positives to learn from.
+    sampler
+        Distribution of the negatives. Its ``choice`` is ignored: the model selects among the candidates itself.
+    n_candidates
+        Negatives per positive, S.
+    batch_size
+        Positives per batch.
+    seed
+        Seed of orders and negatives.
+
+    Examples
+    --------
+    >>> train = Interactions.from_csr(np.eye(6))
+    >>> batches = list(BatchSampler(train, SAMPLERS["uniform"], 3, 4, seed=0).epoch(0))
+    >>> [(users.shape, items.shape) for users, items in batches]
+    [((4,), (4, 4)), ((2,), (2, 4))]
+    >>> users, items = batches[0]
+    >>> bool((items[:, 0] == users).all() and (items[:, 1:] != users[:, None]).all())
+    True
+    """
+
+    def __init__(
+        self, train: Interactions, sampler: NegativeSampler, n_candidates: int, batch_size: int, seed: int
+    ) -> None:
+        self.n_candidates, self.batch_size, self.seed = n_candidates, batch_size, seed
+        self.n_items = train.n_items
+        self._data = positives(train)
+        self._order = Order(train.rows.astype(np.int32), self._data.items)
+        self._candidates = sampler.candidates(train)
+        self.n_batches = -(-len(self._data.items) // batch_size)
+
+    def compile(self) -> None:
+        """Compile the kernel, or load it from the cache on disk."""
+        self._draw(np.zeros((0, 2), dtype=np.int32), np.uint64(0), 0)
+
+    def epoch(self, number: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield each batch's users, shape (B,), and items, shape (B, 1 + S): the positive, then its negatives."""
+        key = epoch_key(self.seed, number)
+        order = self._order.draw(key)
+        for first in range(0, len(order), self.batch_size):
+            pairs = order[first : first + self.batch_size]
+            yield pairs[:, 0], self._draw(pairs, key, first)
+
+    def _draw(self, pairs: IntArray, key: np.uint64, first: int) -> IntArray:
+        chosen = np.empty((len(pairs), 1 + self.n_candidates), dtype=np.int32)
+        listed = np.arange(len(pairs), dtype=np.int32)
+        drawing_kernel()(self._data, self._candidates, key, first, pairs, listed, self.n_candidates, chosen)
+        return chosen

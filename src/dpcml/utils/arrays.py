@@ -1,4 +1,4 @@
-"""Array types used in signatures, and the one rule for passing random generators."""
+"""Array types used in signatures, small array helpers, and the one rule for passing random generators."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def frozen(array: Array) -> Array:
 
 
 def aligned(shape: tuple[int, ...]) -> FloatArray:
-    """Return float32 zeros that begin at a cache line, so that no group of eight numbers lies across two.
+    """Return float32 zeros that begin at a cache line, so that no group of eight numbers crosses one.
 
     Examples
     --------
@@ -44,6 +44,17 @@ def aligned(shape: tuple[int, ...]) -> FloatArray:
     store = np.zeros(size + CACHE_LINE // 4, dtype=np.float32)
     first = -store.ctypes.data % CACHE_LINE // 4
     return store[first : first + size].reshape(shape)
+
+
+def unit(rows: FloatArray) -> FloatArray:
+    """Return rows scaled to norm 1; rows of zeros stay zero.
+
+    Examples
+    --------
+    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-12))
 
 
 def generator(seed: Seed) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""Rows shared out to threads, for kernels that release the interpreter's lock."""
+"""Thread counts and thread pools, for kernels that release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpcml.utils.errors import ParameterError
 
 
 def thread_count(n_threads: int | None = None) -> int:
-    """Return the number of threads to use: the wish, or $DPCML_THREADS, or every core this process may run on.
+    """Return the number of threads to use: ``n_threads``, or $DPCML_THREADS, or all cores this process may run on.
 
     Examples
     --------
@@ -34,9 +34,9 @@ def thread_count(n_threads: int | None = None) -> int:
 
 
 def over_rows(work: Callable[[int, int], object], n_rows: int, n_threads: int | None = None) -> None:
-    """Call ``work(start, stop)`` for consecutive ranges that cover all rows, on several threads.
+    """Call ``work(start, stop)`` on several threads, for consecutive ranges that cover all rows.
 
-    More ranges than threads are made, so that a thread with heavy rows does not keep the others waiting.
+    There are four ranges per thread, so that a thread with expensive rows does not delay the others.
 
     Examples
     --------
@@ -54,44 +54,45 @@ def over_rows(work: Callable[[int, int], object], n_rows: int, n_threads: int | 
         for start, stop in ranges:
             work(start, stop)
     else:
-        list(_crew(threads).pool.map(lambda both: work(*both), ranges))
+        list(_shared_pool(threads).executor.map(lambda both: work(*both), ranges))
 
 
-class Crew:
-    """Threads that stay between calls: to start them anew takes longer than short work does.
+class ThreadPool:
+    """Threads that are kept between calls, because starting them takes longer than a short call.
 
-    They go with their owner. A forked process has its parent's pools, but none of their threads, and starts its own.
+    They end when their owner is deleted. After a fork the child has none of its parent's threads, so the pool starts
+    new ones there; a plain ``ThreadPoolExecutor`` would wait for ever.
 
     Examples
     --------
-    >>> Crew(2).pool.submit(max, 3, 4).result()
+    >>> ThreadPool(2).executor.submit(max, 3, 4).result()
     4
     """
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
-        self._pool: ThreadPoolExecutor | None = None
-        _crews.add(self)
+        self._executor: ThreadPoolExecutor | None = None
+        _pools.add(self)
 
     @property
-    def pool(self) -> ThreadPoolExecutor:
-        """The threads, ready for work."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="dpcml")
-        return self._pool
+    def executor(self) -> ThreadPoolExecutor:
+        """The executor of this process."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self.n_threads, thread_name_prefix="dpcml")
+        return self._executor
 
 
-_crews: WeakSet[Crew] = WeakSet()
+_pools: WeakSet[ThreadPool] = WeakSet()
 
 
 @cache
-def _crew(threads: int) -> Crew:
-    return Crew(threads)
+def _shared_pool(threads: int) -> ThreadPool:
+    return ThreadPool(threads)
 
 
-def _forget_threads() -> None:
-    for crew in _crews:
-        crew._pool = None
+def _drop_executors() -> None:
+    for pool in _pools:
+        pool._executor = None
 
 
-os.register_at_fork(after_in_child=_forget_threads)
+os.register_at_fork(after_in_child=_drop_executors)

@@ -5,13 +5,12 @@ import pytest
 
 from dpcml.models.neural import network
 from dpcml.models.neural.backend import load_torch
-from dpcml.training.draws import Draws
-from dpcml.training.samplers import SAMPLERS
+from dpcml.training.samplers import SAMPLERS, BatchSampler
 
 
 @pytest.fixture
 def batch(likes):
-    return next(Draws(likes, SAMPLERS["uniform"], 3, 12, seed=0).epoch(0))
+    return next(BatchSampler(likes, SAMPLERS["uniform"], 3, 12, seed=0).epoch(0))
 
 
 def tensors(*arrays):

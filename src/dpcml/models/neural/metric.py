@@ -13,7 +13,7 @@ from dpcml.models.neural.losses import hinge
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
 from dpcml.models.vectors import nearest_scores
-from dpcml.training.start import STARTS
+from dpcml.training.init import INITS
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.checks import choice, positive
 
@@ -32,7 +32,7 @@ class Metric(Network):
     margin
         How much closer a positive must be than a negative.
     start
-        ``spectral`` or ``random``; see `dpcml.training.start`.
+        ``spectral`` or ``random``; see `dpcml.training.init`.
     """
 
     dim: int = 100
@@ -45,13 +45,13 @@ class Metric(Network):
     def _check(self) -> None:
         super()._check()
         positive("margin", self.margin)
-        choice("start", self.start, tuple(STARTS))
+        choice("start", self.start, tuple(INITS))
 
     def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
         return {"user_vectors_": Table((n_users, self.dim)), "item_vectors_": Table((n_items, self.dim))}
 
     def _start(self, train_data: Interactions, rng: np.random.Generator) -> dict[str, FloatArray]:
-        users, items = STARTS[self.start](train_data, 1, self.dim, rng)
+        users, items = INITS[self.start](train_data, 1, self.dim, rng)
         vectors = {"user_vectors_": in_ball(users[:, 0]), "item_vectors_": in_ball(items)}
         return super()._start(train_data, rng) | vectors
 

@@ -16,8 +16,7 @@ from dpcml.models.neural.backend import available, check_device_name, load_torch
 from dpcml.models.neural.losses import cross_entropy, hardest
 from dpcml.models.neural.trainer import Tensors, Trainer
 from dpcml.models.trained import Trained
-from dpcml.training.draws import Draws
-from dpcml.training.samplers import SAMPLERS
+from dpcml.training.samplers import SAMPLERS, BatchSampler
 from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.checks import at_least, choice, positive
 
@@ -153,7 +152,7 @@ class Network(Trained[Trainer]):
             self,
             self._start(train_data, np.random.default_rng(self.random_state)),
             self._known(train_data, device),
-            Draws(train_data, SAMPLERS[self.negatives], self.n_candidates, size, self.random_state),
+            BatchSampler(train_data, SAMPLERS[self.negatives], self.n_candidates, size, self.random_state),
             regularisation=self.regularisation,
             device=device,
         )

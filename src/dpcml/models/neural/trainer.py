@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dpcml.models.neural.backend import load_torch, tensor
-from dpcml.training.draws import Draws
+from dpcml.training.samplers import BatchSampler
 from dpcml.utils.arrays import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Trainer:
         objective: Objective,
         start: Mapping[str, FloatArray],
         known: Tensors,
-        draws: Draws,
+        draws: BatchSampler,
         *,
         regularisation: float,
         device: str,
