@@ -52,7 +52,7 @@ __all__ = ["__version__", *_HOMES]
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from dpcml.utils.version import version
+        from dpcml.utils.packages import version
 
         return version()
     if name not in _HOMES:

@@ -16,8 +16,8 @@ from dpcml.projection import item_map
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.files import atomic, atomic_folder
+from dpcml.utils.packages import version
 from dpcml.utils.registry import Registry
-from dpcml.utils.version import version
 
 if TYPE_CHECKING:
     import polars as pl

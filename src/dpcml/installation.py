@@ -11,8 +11,8 @@ from typing import Any
 
 from dpcml.data.catalog.find import locate
 from dpcml.data.catalog.sets import CATALOG
+from dpcml.utils.packages import version as own_version
 from dpcml.utils.threads import thread_count
-from dpcml.utils.version import version as own_version
 
 DEVELOPMENT = "dev"  # the extra that nobody needs to use dpcml
 

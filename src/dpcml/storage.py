@@ -26,9 +26,8 @@ from dpcml.models import MODELS, Recommender
 from dpcml.training.history import History
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError, did_you_mean
-from dpcml.utils.files import atomic_folder, present
-from dpcml.utils.mapped import map_arrays, read_arrays
-from dpcml.utils.version import version
+from dpcml.utils.files import atomic_folder, map_arrays, present, read_arrays
+from dpcml.utils.packages import version
 
 KIND = "dpcml model"
 FORMAT = 1

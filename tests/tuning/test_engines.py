@@ -14,7 +14,7 @@ from dpcml.tuning.engines import ENGINES, InProcess, Share, share_of, threads_of
 from dpcml.tuning.processes import Processes, _serve
 from dpcml.tuning.trial import Task
 from dpcml.utils.errors import MissingExtraError, ParameterError
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 TASKS = [Task(k, "itemknn", {"k": k, "shrink": 1.0}) for k in (1, 2, 3)] + [Task(4, "itemknn", {"k": -1})]

@@ -20,12 +20,12 @@ def test_finds_what_was_added(models):
     assert "als" not in models
 
 
-def test_lists_names_in_the_order_they_were_filed(models):
+def test_names_are_listed_in_the_order_of_registration(models):
     assert list(models) == ["popularity", "ease"]
     assert len(models) == 2
 
 
-def test_decorator_returns_the_thing_itself(models):
+def test_decorator_returns_its_argument(models):
     @models.register("mine")
     class Mine: ...
 
@@ -33,7 +33,7 @@ def test_decorator_returns_the_thing_itself(models):
 
 
 def test_a_name_cannot_be_taken_twice(models):
-    with pytest.raises(ParameterError, match="model 'ease' is registered already"):
+    with pytest.raises(ParameterError, match="model 'ease' is already registered"):
         models.add("ease", str)
     assert models["ease"] is float
 

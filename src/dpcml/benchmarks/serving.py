@@ -23,7 +23,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.data.planted import planted
 from dpcml.models.dpcml import DPCML
 from dpcml.storage import load, save
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
 
 PATIENCE = 120.0  # seconds for a server to come up
 USERS = 1000  # whose lists are asked for

@@ -16,7 +16,7 @@ import numpy as np
 from dpcml.benchmarks.setting import Setting
 from dpcml.data.interactions import Interactions
 from dpcml.utils.arrays import FloatArray
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 
 BITMAP_BYTES = 2**28  # beyond that, a search in sorted keys
 CHUNK = 2**16  # positives whose negatives are drawn together

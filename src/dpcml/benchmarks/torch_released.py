@@ -13,7 +13,7 @@ import numpy as np
 from dpcml.benchmarks.setting import Setting
 from dpcml.data.interactions import Interactions
 from dpcml.utils.arrays import Array, IntArray
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 
 
 class ReleasedTraining:

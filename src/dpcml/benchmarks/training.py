@@ -17,7 +17,7 @@ from dpcml.benchmarks.torch_released import ReleasedTraining
 from dpcml.data.interactions import Interactions
 from dpcml.models.neural.backend import torch_threads
 from dpcml.utils.errors import MissingExtraError
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 RELEASED_BATCHES = 10  # timed per repetition; an epoch is extrapolated from them

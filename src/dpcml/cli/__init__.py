@@ -73,7 +73,7 @@ app.command()(doctor)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dpcml.utils.version import version
+        from dpcml.utils.packages import version
 
         typer.echo(f"dpcml {version()}")
         raise typer.Exit

@@ -170,7 +170,7 @@ def methods(
     """Time an epoch of every method, or its fit where it has no epochs."""
     from dpcml.benchmarks.worlds import bench_data
     from dpcml.paper.measuring import YARDSTICK, time_methods
-    from dpcml.utils.tables import text_table
+    from dpcml.utils.text import text_table
 
     name, interactions = bench_data(data)
     found = {"data": name, **time_methods(interactions, methods=model, epochs=epochs, repeats=repeats)}

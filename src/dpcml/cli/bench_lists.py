@@ -24,7 +24,7 @@ def fold_in(
     """Serve people who were not in training, against the same people in training."""
     from dpcml.benchmarks.fold_in import METRICS, bench_fold_in
     from dpcml.benchmarks.worlds import bench_data
-    from dpcml.utils.tables import text_table
+    from dpcml.utils.text import text_table
 
     name, interactions = bench_data(data)
     found: dict[str, Any] = {"data": name, **bench_fold_in(interactions, model=model, held_out=held_out, seeds=seeds)}
@@ -50,7 +50,7 @@ def mix(
     """Turn the dial between relevance and equal service of interests; see what it costs and brings."""
     from dpcml.benchmarks.mix import bench_mix
     from dpcml.paper.runs import Source
-    from dpcml.utils.tables import text_table
+    from dpcml.utils.text import text_table
 
     found: dict[str, Any] = {"data": data, **bench_mix(Source(data).read(), model=model, n=n, seeds=seeds)}
     if finish(found, out, as_json):

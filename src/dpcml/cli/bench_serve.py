@@ -23,7 +23,7 @@ def serve(
 ) -> None:
     """Put load on a server on this machine: requests per second, latency, processor time, errors."""
     from dpcml.benchmarks.serving import bench_serving
-    from dpcml.utils.tables import text_table
+    from dpcml.utils.text import text_table
 
     found = bench_serving(directory, requests=requests, seconds=seconds, workers=workers)
     if finish(found, out, as_json):

@@ -11,7 +11,7 @@ import typer
 from dpcml.cli.console import AsJson, bytes_bar
 from dpcml.cli.options import DataNow, Folder, takes_reading
 from dpcml.utils.errors import DataError
-from dpcml.utils.tables import text_table
+from dpcml.utils.text import text_table
 
 if TYPE_CHECKING:
     from dpcml.theory import Bound, Gap

@@ -33,7 +33,7 @@ def serve(
     # read this when they are first imported, which is below.
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    from dpcml.utils.extras import require
+    from dpcml.utils.packages import require
 
     for module in ("fastapi", "uvicorn"):
         require(module, extra="serve")

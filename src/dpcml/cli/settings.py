@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcml.utils.errors import ParameterError, did_you_mean
-from dpcml.utils.toml import plain, read_toml
+from dpcml.utils.text import plain, read_toml
 
 _KEYS: dict[str, tuple[type, str]] = {
     "data": (str, "a text"),

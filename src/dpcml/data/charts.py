@@ -9,8 +9,8 @@ from typing import Any
 
 from dpcml.data.describe import Category, Description, Histogram
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.extras import require
 from dpcml.utils.files import atomic
+from dpcml.utils.packages import require
 
 TOP = 20  # categories shown
 LABEL = 30  # characters of a name in a figure

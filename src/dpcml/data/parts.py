@@ -11,8 +11,8 @@ import numpy as np
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.utils.arrays import Array
+from dpcml.utils.checks import check_array, check_positions, csr_from_arrays, csr_to_arrays
 from dpcml.utils.errors import DataError
-from dpcml.utils.validation import check_array, check_positions, csr_from_arrays, csr_to_arrays
 
 
 def take_apart(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str | None]]]:

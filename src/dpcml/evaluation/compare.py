@@ -14,7 +14,7 @@ from dpcml.evaluation.report import Report
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 from dpcml.utils.files import atomic
-from dpcml.utils.tables import text_table
+from dpcml.utils.text import text_table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,7 +16,7 @@ from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
 from dpcml.evaluation.report import Report
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.errors import DataError
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
 
 
 def evaluate(

@@ -14,7 +14,7 @@ import numpy as np
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import DataError
 from dpcml.utils.files import atomic, write_text
-from dpcml.utils.tables import text_table
+from dpcml.utils.text import text_table
 
 if TYPE_CHECKING:
     import polars as pl

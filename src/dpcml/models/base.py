@@ -15,9 +15,9 @@ from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.models.asked import Asked
 from dpcml.models.histories import likes_of
 from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.checks import check_array, csr_from_arrays, csr_to_arrays
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
 from dpcml.utils.registry import Registry
-from dpcml.utils.validation import check_array, csr_from_arrays, csr_to_arrays
 
 MODELS: Registry[type[Recommender]] = Registry("model")
 

@@ -8,7 +8,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.models.base import MODELS
 from dpcml.models.factors import EXTRA, Factors, Steps
 from dpcml.utils.checks import positive
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 
 
 @MODELS.register("bpr")

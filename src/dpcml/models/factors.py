@@ -15,7 +15,7 @@ from dpcml.training.loop import Callback, TrainingError
 from dpcml.training.progress import Progress
 from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.checks import at_least
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 
 EXTRA = "peers"
 

@@ -12,7 +12,7 @@ from dpcml.models.base import MODELS
 from dpcml.models.factors import EXTRA, Factors, Steps, one_blas_thread
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.checks import positive
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 

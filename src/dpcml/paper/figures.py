@@ -9,8 +9,8 @@ import numpy as np
 
 from dpcml.paper.demo import LIST, Demo
 from dpcml.paper.plotting import COLOURS, OTHER
-from dpcml.utils.extras import require
 from dpcml.utils.files import atomic
+from dpcml.utils.packages import require
 
 
 def draw_demo(demo: Demo, path: str | Path, user: int | None = None) -> None:

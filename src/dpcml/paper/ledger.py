@@ -13,7 +13,7 @@ import polars as pl
 
 from dpcml.utils.errors import DataError
 from dpcml.utils.files import atomic
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
 
 KEY = ("data", "label", "seed")
 SUFFIX = ".failures.csv"

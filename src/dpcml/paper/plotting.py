@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcml.paper.document import FIGURES
-from dpcml.utils.extras import require
 from dpcml.utils.files import atomic, write_text
+from dpcml.utils.packages import require
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")  # Okabe and Ito
 MARKS = ("o", "s", "^", "D", "v", "P")  # a second sign beside colour

@@ -22,7 +22,7 @@ from dpcml.models import Recommender
 from dpcml.training.checkpoint import FILE
 from dpcml.training.history import History
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
 
 PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcml.paper.paper import METRICS
 from dpcml.utils.errors import ParameterError, did_you_mean
-from dpcml.utils.toml import plain
+from dpcml.utils.text import plain
 
 FOLDER = "results/paper"  # where the studies of the paper keep their results
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from dpcml.retrieval.exact import Catalogue, Seen, best_by_distance
 from dpcml.utils.arrays import FloatArray, IntArray
-from dpcml.utils.extras import require
 from dpcml.utils.files import atomic, cache_folder
+from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 EXTRA = "serve"

@@ -26,7 +26,7 @@ from dpcml.serving.schemas import Problem
 from dpcml.serving.served import Shelf
 from dpcml.serving.settings import ServeSettings, threads_for_work
 from dpcml.serving.watch import Watch
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
 
 API = "/api/v1"
 PROBLEMS: dict[int | str, dict[str, Any]] = {

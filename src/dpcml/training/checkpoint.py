@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.files import atomic
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
 
 FILE = "checkpoint.safetensors"
 FORMAT = 2

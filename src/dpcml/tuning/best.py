@@ -8,8 +8,8 @@ from typing import Any
 
 from dpcml.tuning.search import Tuned
 from dpcml.utils.files import write_text
-from dpcml.utils.toml import toml_text
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
+from dpcml.utils.text import toml_text
 
 
 def write_best(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpcml.utils.errors import ParameterError, did_you_mean
-from dpcml.utils.toml import plain
+from dpcml.utils.text import plain
 
 STEPS = 5  # values of a range in a grid
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 from dpcml.data.interactions import Interactions
 from dpcml.tuning.engines import Share, threads_of_children
 from dpcml.tuning.trial import Outcome, Task, run_trial
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 
 
 class OnRay:

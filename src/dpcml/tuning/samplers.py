@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcml.tuning.space import Point, Space
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 from dpcml.utils.registry import Registry
 
 BATCH = 8  # points that a sampler which learns proposes at once: fixed, so that results do not depend on the workers

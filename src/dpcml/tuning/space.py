@@ -16,7 +16,7 @@ import numpy as np
 from dpcml.models import create
 from dpcml.tuning.dimensions import Dimension, dimension
 from dpcml.utils.errors import DpcmlError, ParameterError, did_you_mean
-from dpcml.utils.toml import plain, read_toml
+from dpcml.utils.text import plain, read_toml
 
 Point: TypeAlias = dict[str, Any]  # a value for every searched parameter
 

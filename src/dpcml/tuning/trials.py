@@ -13,7 +13,7 @@ import polars as pl
 from dpcml.tuning.trial import OK, Outcome, Task
 from dpcml.utils.errors import DataError
 from dpcml.utils.files import atomic
-from dpcml.utils.version import version
+from dpcml.utils.packages import version
 
 PROTOCOL = "released"  # of the validation figure, see `dpcml.evaluation.evaluate.validation`
 COLUMNS: dict[str, Any] = {

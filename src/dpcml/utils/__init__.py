@@ -1,1 +1,1 @@
-"""What every room uses: errors, checks, files, threads, registries, tables."""
+"""Shared helpers: errors, checks, files, threads, registries, text formats."""

@@ -1,4 +1,4 @@
-"""Array types used in signatures, small array helpers, and the one rule for passing random generators."""
+"""Array types for signatures, small array helpers, and random generators from seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CACHE_LINE = 64  # bytes
 
 
 def frozen(array: Array) -> Array:
-    """Return a read-only view of an array, so that what a frozen object holds cannot change.
+    """Return a read-only view of an array, for the fields of frozen dataclasses.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def frozen(array: Array) -> Array:
 
 
 def aligned(shape: tuple[int, ...]) -> FloatArray:
-    """Return float32 zeros that begin at a cache line, so that no group of eight numbers crosses one.
+    """Return float32 zeros aligned to a cache line, so that no 256-bit vector crosses a cache line.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def unit(rows: FloatArray) -> FloatArray:
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Turn a seed into a generator and leave a generator as it is.
+    """Return a random generator for a seed; a generator is returned unchanged.
 
     Examples
     --------

@@ -1,19 +1,20 @@
-"""Checks of parameters: each error names the value, the rule and the way out."""
+"""Checks of parameters, and of arrays that were read from a file."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dpcml.utils.arrays import Array
-from dpcml.utils.errors import ParameterError, did_you_mean
+from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 
 
 def at_least(name: str, value: Any, least: int) -> None:
-    """Reject what is not a whole number of at least ``least``.
+    """Raise `ParameterError` unless the value is an integer of at least ``least``.
 
     Examples
     --------
@@ -27,7 +28,7 @@ def at_least(name: str, value: Any, least: int) -> None:
 
 
 def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
-    """Reject what is not a finite number above 0, or of at least 0.
+    """Raise `ParameterError` unless the value is finite and positive; ``or_zero`` allows 0.
 
     Examples
     --------
@@ -41,7 +42,7 @@ def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
 
 
 def share(name: str, value: Any) -> None:
-    """Reject what is not a number from 0 to 1.
+    """Raise `ParameterError` unless the value is a number from 0 to 1.
 
     Examples
     --------
@@ -55,7 +56,7 @@ def share(name: str, value: Any) -> None:
 
 
 def choice(name: str, value: Any, known: Sequence[str]) -> None:
-    """Reject what is not one of the known names, and suggest the nearest.
+    """Raise `ParameterError` unless the value is a known name; the error suggests the most similar one.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def choice(name: str, value: Any, known: Sequence[str]) -> None:
 
 
 def bounds(name: str, value: Any) -> tuple[float, float]:
-    """Return a lower and an upper bound as numbers; a missing one never bites.
+    """Return a lower and an upper bound as floats; None means no bound.
 
     Examples
     --------
@@ -93,19 +94,99 @@ def bounds(name: str, value: Any) -> tuple[float, float]:
 
 
 def one_id(name: str, value: Any) -> Array:
-    """Return an id as an array of one; reject several.
+    """Return one external id as an array of length 1; raise `ParameterError` for several.
 
     Examples
     --------
     >>> one_id("user", [3, 4])
     Traceback (most recent call last):
     ...
-    dpcml.utils.errors.ParameterError: user=[3, 4]: pass one id, and call this for each where there are several
+    dpcml.utils.errors.ParameterError: user=[3, 4]: pass one id; for several, call this once for each
     """
     found = np.atleast_1d(value)
     if found.shape != (1,):
-        raise ParameterError(f"{name}={value!r}: pass one id, and call this for each where there are several")
+        raise ParameterError(f"{name}={value!r}: pass one id; for several, call this once for each")
     return found
+
+
+def check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: str) -> Array:
+    """Return the array ``name``; raise `DataError` if it is missing or has another shape or type.
+
+    Parameters
+    ----------
+    arrays
+        Arrays by name.
+    name
+        Key of the array.
+    shape
+        Expected shape; -1 allows any length.
+    kind
+        Allowed kinds of dtype (`numpy.dtype.kind`): ``"f"`` (float32 only), ``"iu"``, ``"b"``.
+
+    Examples
+    --------
+    >>> check_array({"counts": np.zeros(3, np.float32)}, "counts", (4,), "f")
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.DataError: array 'counts' has shape (3,), where parameters and data ask for (4,)
+    """
+    if name not in arrays:
+        raise DataError(f"array {name!r} is missing; there are {', '.join(arrays) or 'none'}")
+    array = arrays[name]
+    if array.ndim != len(shape) or any(want not in (-1, have) for want, have in zip(shape, array.shape, strict=True)):
+        raise DataError(f"array {name!r} has shape {array.shape}, where parameters and data ask for {shape}")
+    if array.dtype.kind not in kind or (kind == "f" and array.dtype != np.float32):
+        raise DataError(f"array {name!r} has the wrong type {array.dtype}")
+    return array
+
+
+def csr_to_arrays(name: str, matrix: sparse.csr_array) -> dict[str, Array]:
+    """Return the data, indices and indptr arrays of a sparse matrix; ``name`` is the prefix of their keys.
+
+    Examples
+    --------
+    >>> list(csr_to_arrays("genres", sparse.csr_array(np.eye(2))))
+    ['genres.data', 'genres.indices', 'genres.indptr']
+    """
+    return {f"{name}.{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
+
+
+def csr_from_arrays(arrays: Mapping[str, Array], name: str, shape: tuple[int, int], kind: str) -> sparse.csr_array:
+    """Return the sparse matrix whose arrays `csr_to_arrays` returned, after checking them.
+
+    Examples
+    --------
+    >>> matrix = sparse.csr_array(np.eye(2, dtype=np.float32))
+    >>> csr_from_arrays(csr_to_arrays("genres", matrix), "genres", (2, 2), "f").toarray()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    indptr = check_array(arrays, f"{name}.indptr", (shape[0] + 1,), "iu")
+    indices = check_array(arrays, f"{name}.indices", (-1,), "iu")
+    data = check_array(arrays, f"{name}.data", indices.shape, kind)
+    check_positions(name, indptr, indices, shape[1])
+    return sparse.csr_array((data, indices, indptr), shape=shape)
+
+
+def check_positions(name: str, indptr: Array, indices: Array, n_columns: int, *, ascending: bool = False) -> None:
+    """Raise `DataError` for CSR indices out of range: compiled kernels do not check bounds.
+
+    Examples
+    --------
+    >>> check_positions("seen items", np.array([0, 2]), np.array([0, 7]), 5)
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.DataError: seen items: position 7 in a row of 5
+    """
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        raise DataError(f"{name}: its rows do not cover its {len(indices):,} entries")
+    if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
+        wrong = indices.min() if indices.min() < 0 else indices.max()
+        raise DataError(f"{name}: position {wrong} in a row of {n_columns:,}")
+    if ascending:
+        falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1
+        if not np.isin(falls, indptr).all():
+            raise DataError(f"{name}: positions within a row must ascend")
 
 
 def _number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Old names of arguments: they work for one more version, with a warning that says the new name."""
+"""Renamed arguments: the old name works for one version, with a warning that gives the new name."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ R = TypeVar("R")
 def rename_arguments(
     owner: str, given: Mapping[str, Any], names: Mapping[str, str], *, stacklevel: int = 3
 ) -> dict[str, Any]:
-    """Return keyword arguments under their new names, with a warning for each old one.
+    """Return keyword arguments with old names replaced by new ones; warn about each old name.
 
     Parameters
     ----------
     owner
-        Who takes the arguments, for messages.
+        Name of the function or class, for messages.
     given
-        Keyword arguments by name.
+        Keyword arguments as the caller passed them.
     names
-        New names by old ones.
+        New name for each old name.
     stacklevel
-        Frames up to the caller who is to blame.
+        As for `warnings.warn`: the frame that the warning points to.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def rename_arguments(
             if new in found:
                 raise ParameterError(f"{owner}: {old} is the old name of {new}; pass only {new}")
             warnings.warn(
-                f"{owner}: {old} is called {new} now; the old name goes in the next version",
+                f"{owner}: {old} is deprecated, use {new}; the next version removes the old name",
                 FutureWarning,
                 stacklevel=stacklevel,
             )
@@ -50,12 +50,12 @@ def rename_arguments(
 
 
 def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that lets a function take keyword arguments by their old names too.
+    """Return a decorator that makes a function accept the old names of its keyword arguments.
 
     Parameters
     ----------
     **names
-        New names by old ones: ``@renamed(at="k")``.
+        New name for each old name: ``@renamed(at="k")``.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     >>> with warnings.catch_warnings(record=True) as told:
     ...     warnings.simplefilter("always")
     ...     cut("abc", at=2), str(told[0].message)
-    ('ab', 'cut: at is called k now; the old name goes in the next version')
+    ('ab', 'cut: at is deprecated, use k; the next version removes the old name')
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

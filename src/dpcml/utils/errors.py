@@ -1,4 +1,4 @@
-"""The errors a user can act on: each message names the value, the rule and the way out."""
+"""Exceptions of dpcml. Each message names the value, the rule and what to do."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Iterable
 
 
 class DpcmlError(Exception):
-    """Base of every error that dpcml raises on purpose; the command line turns it into exit code 2."""
+    """Base class of all errors that dpcml raises on purpose; the command line exits with code 2."""
 
 
 class DataError(DpcmlError, ValueError):
-    """Data that cannot be used as it is."""
+    """Data, or a file, that is invalid."""
 
 
 class ParameterError(DpcmlError, ValueError):
-    """A parameter outside its range, unknown, or in contradiction with another one."""
+    """A parameter that is unknown, out of range, or in conflict with another one."""
 
 
 class NothingLeftError(ParameterError):
-    """Filters that no item passes."""
+    """No item passes the filters of a request."""
 
 
 class UnknownIdError(DpcmlError, LookupError):
-    """A user or an item that the data does not contain."""
+    """A user or item id that is not in the training data."""
 
 
 class NotFittedError(DpcmlError, AttributeError):
-    """A model was asked for something it can only know after ``fit``."""
+    """A method that needs a fitted model was called before ``fit``."""
 
 
 class DownloadError(DpcmlError, OSError):
-    """A named data set could not be fetched."""
+    """A data set could not be downloaded."""
 
 
 class MissingExtraError(DpcmlError, ImportError):
@@ -39,7 +39,7 @@ class MissingExtraError(DpcmlError, ImportError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Say which known names are closest to a mistyped one.
+    """Return a hint for an unknown name: the most similar known name, or all known names.
 
     Examples
     --------

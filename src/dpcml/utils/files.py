@@ -1,28 +1,41 @@
-"""Writing files so that nothing half-written stays behind."""
+"""Files: atomic writes of files and folders, arrays from safetensors files, the cache folder."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import glob
+import hashlib
+import json
+import mmap
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import prod
 from pathlib import Path
 
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError
 
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}  # the place is at fault, not the writer
+# Errors of the device: no space left, quota, file too big, read-only, broken.
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+_TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
+}  # fmt: skip
 
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` that takes its place once the block has ended well.
+    """Yield a temporary path beside ``path``; it is renamed to ``path`` when the block succeeds.
 
-    The temporary file is flushed to disk before the rename. When the block raises, it is removed and whatever
-    stood at ``path`` before stays untouched. A place that cannot be written to is a `DataError`.
+    The temporary file is flushed to disk before the rename. When the block raises, the temporary file is removed and
+    an older file at ``path`` stays unchanged. A path that cannot be written raises `DataError`.
 
     Examples
     --------
@@ -48,14 +61,14 @@ def atomic(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         if error.filename != str(temporary) and error.errno not in NO_ROOM:
-            raise  # the block failed at something else
+            raise  # the block failed for another reason than this file
         raise DataError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file as a whole or not at all.
+    """Write a UTF-8 text file atomically.
 
     Examples
     --------
@@ -71,10 +84,10 @@ def write_text(path: str | Path, text: str) -> None:
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path`` that takes its place once the block has ended well.
+    """Yield a temporary folder beside ``path``; it replaces ``path`` when the block succeeds.
 
-    All of it is flushed to disk before it is renamed. When the block raises, whatever stood at ``path`` before stays
-    untouched. A crash leaves the old folder or the new one, whole: at ``path``, or where `present` finds it.
+    Its files are flushed to disk before the rename. When the block raises, an older folder at ``path`` stays unchanged.
+    After a crash, `present` returns a complete folder: the old one or the new one.
 
     Examples
     --------
@@ -109,7 +122,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def present(path: str | Path) -> Path:
-    """Return where a folder of `atomic_folder` is: at its place, or aside if a crash cut its replacement in two.
+    """Return the path of a folder that `atomic_folder` wrote; after a crash this is the folder that was to be replaced.
 
     Examples
     --------
@@ -125,7 +138,7 @@ def _aside(path: Path) -> Path:
 
 
 def _swap(new: Path, path: Path) -> None:
-    """Put the new folder in place of the old one; at every moment one of them is where `present` looks."""
+    """Replace the old folder by the new one; at every moment `present` finds one of them."""
     aside = _aside(path)
     if path.exists():
         if aside.exists():
@@ -143,7 +156,7 @@ def _swap(new: Path, path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove temporary folders of writers that are no more; a living one holds a lock."""
+    """Remove temporary folders of writers that have died; a running writer holds a lock on its folder."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
         with suppress(OSError):
             lock = os.open(left, os.O_RDONLY)
@@ -162,8 +175,88 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
+def map_arrays(path: str | Path) -> dict[str, Array]:
+    """Return the arrays of a safetensors file as read-only views of the memory-mapped file.
+
+    The mapping lives as long as one of the arrays, even if the file has been replaced or removed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from safetensors.numpy import save_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file({"a": np.eye(2)}, Path(folder) / "a.safetensors")
+    ...     arrays = map_arrays(Path(folder) / "a.safetensors")
+    >>> arrays["a"].tolist(), arrays["a"].flags.owndata, arrays["a"].flags.writeable
+    ([[1.0, 0.0], [0.0, 1.0]], False, False)
+    """
+    path = Path(path)
+    try:
+        with safe_open(path, framework="numpy"):  # checks the header and the size
+            pass
+        with path.open("rb") as file:
+            view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"{path.name} is damaged or no safetensors file ({error})") from None
+    return _views(view, path.name)
+
+
+def read_arrays(path: str | Path, sha256: str | None = None) -> dict[str, Array]:
+    """Return the arrays of a safetensors file, read into memory and checked against a checksum.
+
+    Later changes to the file, even in place, do not change the arrays. The arrays are read-only.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    sha256
+        Expected checksum of the file; None skips the check.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from safetensors.numpy import save_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file({"a": np.eye(2)}, Path(folder) / "a.safetensors")
+    ...     read_arrays(Path(folder) / "a.safetensors", sha256="f00")
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.DataError: a.safetensors is damaged: its checksum is not that of the file that was saved
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path.name} cannot be read ({error.strerror})") from None
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise DataError(f"{path.name} is damaged: its checksum is not that of the file that was saved")
+    try:
+        return _views(data, path.name)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path.name} is damaged or no safetensors file ({error})") from None
+
+
+def _views(view: mmap.mmap | bytes, file: str) -> dict[str, Array]:
+    start = 8 + int.from_bytes(view[:8], "little")
+    header = json.loads(view[8:start])
+    header.pop("__metadata__", None)
+    return {name: _array(view, file, name, entry, start) for name, entry in header.items()}
+
+
+def _array(view: mmap.mmap | bytes, file: str, name: str, entry: dict[str, object], start: int) -> Array:
+    if entry["dtype"] not in _TYPES:
+        raise DataError(f"{file}: array {name!r} is of type {entry['dtype']}, which NumPy does not have")
+    shape: tuple[int, ...] = tuple(entry["shape"])  # type: ignore[arg-type]
+    kind = np.dtype(_TYPES[str(entry["dtype"])])
+    if not prod(shape):
+        return np.empty(shape, kind)
+    begin: int = entry["data_offsets"][0]  # type: ignore[index]
+    return np.frombuffer(view, kind, prod(shape), start + begin).reshape(shape)
+
+
 def cache_folder() -> Path:
-    """Return where things that can be made or fetched again are kept.
+    """Return the folder for files that can be computed or downloaded again.
 
     It is ``$DPCML_CACHE``, else ``$XDG_CACHE_HOME/dpcml``, else ``~/.cache/dpcml``.
 

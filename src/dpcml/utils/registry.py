@@ -1,4 +1,4 @@
-"""Things found by name: models, readers, protocols, data sets."""
+"""A registry: models, readers, protocols or data sets by name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A mapping from names to things in the order they were filed.
+    """A mapping from names to entries, in the order of registration.
 
     Parameters
     ----------
     kind
-        What the things are, for error messages: ``"model"``, ``"protocol"``.
+        What the entries are, for error messages: ``"model"``, ``"protocol"``.
 
     Examples
     --------
@@ -33,34 +33,34 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._things: dict[str, T] = {}
+        self._entries: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that files a thing under ``name``."""
+        """Return a decorator that registers its argument as ``name``."""
 
-        def file(thing: T) -> T:
-            self.add(name, thing)
-            return thing
+        def decorate(entry: T) -> T:
+            self.add(name, entry)
+            return entry
 
-        return file
+        return decorate
 
-    def add(self, name: str, thing: T) -> None:
-        """File a thing under a name that is still free."""
-        if name in self._things:
-            raise ParameterError(f"{self.kind} {name!r} is registered already: choose another name")
-        self._things[name] = thing
+    def add(self, name: str, entry: T) -> None:
+        """Register an entry; a name that is taken raises `ParameterError`."""
+        if name in self._entries:
+            raise ParameterError(f"{self.kind} {name!r} is already registered: choose another name")
+        self._entries[name] = entry
 
     def __getitem__(self, name: str) -> T:
         try:
-            return self._things[name]
+            return self._entries[name]
         except KeyError:
             raise ParameterError(f"unknown {self.kind} {name!r}: {did_you_mean(str(name), self)}") from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things
+        return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._things)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self._entries)

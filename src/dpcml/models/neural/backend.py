@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import ParameterError
-from dpcml.utils.extras import require
+from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ def _draw(results: Results, data: str) -> Any:
 
 
 def _frame(column: int, row: int) -> Any:
-    from dpcml.utils.extras import require
+    from dpcml.utils.packages import require
 
     rectangle = require("matplotlib.patches", "plots").Rectangle
     return rectangle((column - 0.47, row - 0.46), 0.94, 0.92, fill=False, edgecolor="#D55E00", linewidth=3)

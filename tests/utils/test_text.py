@@ -3,7 +3,7 @@ import tomllib
 import pytest
 
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.toml import plain, read_toml, toml_text
+from dpcml.utils.text import plain, read_toml, toml_text
 
 
 def test_what_is_written_is_read_again():

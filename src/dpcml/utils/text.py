@@ -1,18 +1,41 @@
-"""Settings in TOML files: reading them with a word on what is wrong, and writing them."""
+"""Text formats: TOML settings, and tables in plain text."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dpcml.utils.errors import DataError, ParameterError
 
 
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in plain text: the first column left-aligned, the others right-aligned.
+
+    Examples
+    --------
+    >>> print(text_table(["model", "P@3"], [["ease", "0.34"], ["popularity", "0.13"]]))
+    model        P@3
+    ----------------
+    ease        0.34
+    popularity  0.13
+    """
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = (
+            cell.ljust(width) if k == 0 else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "  ".join([first, *others]).rstrip()
+
+    return "\n".join([line(header), "-" * (sum(widths) + 2 * (len(widths) - 1)), *map(line, rows)])
+
+
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """Return what a TOML file holds.
+    """Return the content of a TOML file.
 
     Examples
     --------
@@ -30,7 +53,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return tuples for lists, and None for the word, within tables too: TOML has neither.
+    """Return a TOML value as Python hyper-parameters use it: tuples for arrays, None for the string ``"none"``.
+
+    TOML has neither tuples nor a null value. Nested tables and arrays are converted too.
 
     Examples
     --------
@@ -45,7 +70,7 @@ def plain(value: Any) -> Any:
 
 
 def toml_text(settings: Mapping[str, Any]) -> str:
-    """Return settings as TOML: plain values first, then a table for each mapping among them.
+    """Return settings as TOML: plain values first, then one table per mapping; `plain` restores the values.
 
     Examples
     --------
@@ -77,4 +102,4 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, (int, float)):
         return repr(value)
-    raise ParameterError(f"{value!r}: only numbers, texts, lists of them and None can be written as TOML")
+    raise ParameterError(f"{value!r}: only numbers, strings, None and lists of these can be written as TOML")
