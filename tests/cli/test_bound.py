@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from dpcml import EASE, load, save
 from dpcml.cli import app
 from dpcml.data.planted import planted
-from dpcml.paper.runs import Source
 from dpcml.theory import bound_of, gap
+from dpcml.workflow import Source
 
 SMALL = ["--set", "dim=8", "--set", "n_vectors=2", "--set", "n_candidates=3", "--set", "epochs=2", "--quiet"]
 

@@ -49,8 +49,8 @@ def mix(
 ) -> None:
     """Turn the dial between relevance and equal service of interests; see what it costs and brings."""
     from dpcml.benchmarks.mix import bench_mix
-    from dpcml.paper.runs import Source
     from dpcml.utils.text import text_table
+    from dpcml.workflow import Source
 
     found: dict[str, Any] = {"data": data, **bench_mix(Source(data).read(), model=model, n=n, seeds=seeds)}
     if finish(found, out, as_json):

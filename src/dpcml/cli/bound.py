@@ -14,7 +14,7 @@ from dpcml.utils.errors import DataError
 from dpcml.utils.text import text_table
 
 if TYPE_CHECKING:
-    from dpcml.theory import Bound, Gap
+    from dpcml.theory import Bound, ObjectiveGap
 
 
 @takes_reading
@@ -31,9 +31,9 @@ def bound(
     It is about dpcml, cml and gfja. Without held-out positives (trained with --all, or data that is not where it was)
     only the bound is printed.
     """
-    from dpcml.paper.runs import split_again
     from dpcml.storage import load
     from dpcml.theory import bound_of, gap
+    from dpcml.workflow import split_again
 
     model = load(folder)
     found, measured, reason = bound_of(model), None, None
@@ -79,7 +79,7 @@ def _show_bound(found: Bound) -> None:
     print(f"vacuous: {found.vacuous}" if found.vacuous else f"holds with probability {1 - found.failure:.6f} or more")
 
 
-def _show_gap(measured: Gap) -> None:
+def _show_gap(measured: ObjectiveGap) -> None:
     parts = {"training": measured.train, "test": measured.held_out}
     rows = [
         [name, f"{one.risk:.4f}", f"{one.weight:g} * {one.diversity:.4f}", f"{one.value:.4f}"]

@@ -1,4 +1,4 @@
-"""``dpcml demo``: the main job on generated data."""
+"""``dpcml demo``: one vector against several, on generated data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ def demo(
     items: Annotated[int, typer.Option(help="Items of the planted world.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of world and split.")] = 0,
 ) -> None:
-    """Train in a planted world, where every user's interests are known, and see which of them are served."""
-    from dpcml.paper.demo import run_demo
-    from dpcml.paper.figures import draw_demo
+    """Train CML, DPCML and simple models on a planted world with known interests, and compare their lists."""
+    from dpcml.demo import draw_demo, run_demo
 
     note("training on a planted world (the first time compiles kernels, up to half a minute)")
     found = run_demo(users, items, seed)
@@ -27,9 +26,7 @@ def demo(
     print(f"planted world: {data.n_users:,} users, {data.n_items:,} items, {data.n_positives:,} positives;", end=" ")
     print(f"split {found.split.hash} ({found.split.rule}), seed {seed}\n")
     print(found.comparison)
-    print(
-        "minority_R: recall of what lies outside a user's majority interest; ILD: how unlike the items of a list are\n"
-    )
+    print("minority_R: recall of items outside a user's majority interest; ILD: intra-list distance\n")
     print("Of the first 200 users, the one for whom several vectors change most:")
     print(found.story(found.example()) + "\n")
     files = found.write(out)

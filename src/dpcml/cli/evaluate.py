@@ -23,8 +23,8 @@ def evaluate(
     reading: dict[str, Any],
 ) -> None:
     """Rank each user's test positives among the full catalogue, on the very split that the model was trained with."""
-    from dpcml.paper.runs import evaluate_saved
     from dpcml.storage import read_card
+    from dpcml.workflow import evaluate_saved
 
     with bytes_bar(str(folder)) as progress:
         report = evaluate_saved(

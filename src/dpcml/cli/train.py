@@ -45,8 +45,8 @@ def train(
 
     The other 20 % are for 'dpcml evaluate'. A command line option wins over the same key in the config file.
     """
-    from dpcml.paper.runs import Source, checkpoint_folder, train_and_save
     from dpcml.storage import free_place
+    from dpcml.workflow import Source, checkpoint_folder, train_and_save
 
     asked = _asked(config, data=data, model=model, seed=seed, split_seed=split_seed, out=out)
     label, folder = asked.get("model", "dpcml"), Path(asked["out"])

@@ -52,9 +52,9 @@ def tune(
 
     A search that was cut off goes on where it was when the command is given again.
     """
-    from dpcml.paper.runs import Source
     from dpcml.tuning.best import write_best
     from dpcml.tuning.search import tune as search
+    from dpcml.workflow import Source
 
     source = Source(data, reading)
     with bytes_bar(data) as progress:

@@ -15,10 +15,10 @@ from dpcml.evaluation.evaluate import evaluate
 from dpcml.models import create
 from dpcml.paper.ledger import Job, Ledger
 from dpcml.paper.measures import MEASURES, Fitted
-from dpcml.paper.runs import PARTS, Source
 from dpcml.paper.spec import Row, Spec
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError, DownloadError
+from dpcml.workflow import PARTS, Source
 
 Say = Callable[[str], object]
 

@@ -1,4 +1,4 @@
-"""The demo: what a stranger sees first, on generated data with a known truth."""
+"""The demo: one vector against several on a planted world, where the interests of every user are known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.report import Report
 from dpcml.models import Recommender, create
 from dpcml.utils.arrays import FloatArray
-from dpcml.utils.files import write_text
+from dpcml.utils.files import atomic, write_text
+from dpcml.utils.packages import require
 
 METRICS = ("P@10", "R@10", "MRR", "minority_R@10", "attribute_ILD@10", "coverage@10")
 _VECTORS = {"dim": 32, "n_candidates": 10, "epochs": 30, "patience": None, "schedule": "linear"}
@@ -26,12 +27,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "cml": _VECTORS,
     "dpcml": {**_VECTORS, "n_vectors": 3, "diversity": (0.2, 0.5)},
 }
-LIST = 20  # length of the lists that the story looks at
+LIST = 20  # length of the recommendation lists that the story is about
+OTHER = "#999999"  # colour of everything beside the user's interests, and of the models beside DPCML
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found."""
+    """The planted world, the models trained on it, and their reports."""
 
     world: PlantedWorld
     split: Split
@@ -40,15 +42,15 @@ class Demo:
     comparison: Comparison
 
     def served(self, model: str, user: int) -> FloatArray:
-        """Return the share of a user's first recommendations that goes to each category; shape (categories,)."""
+        """Return the share of each category in a user's first recommendations, shape (categories,)."""
         ids, _ = self.models[model].recommend(self.world.data.user_ids[user], n=LIST)
         categories = self.world.truth.item_category[self.world.data.item_columns(ids)]
         return np.bincount(categories, minlength=len(self.world.truth.categories)) / len(ids)
 
     def example(self) -> int:
-        """Return the user, of the first 200, for whom DPCML serves most of the minority interests that CML does not.
+        """Return the user, of the first 200, whose minority interests gain most from DPCML in place of CML.
 
-        It is the most favourable example, not a typical one, and must be shown as such.
+        This is the most favourable example, not a typical one; the caller has to say so.
         """
         truth = self.world.truth
 
@@ -60,7 +62,7 @@ class Demo:
         return int(np.argmax(gains))
 
     def story(self, user: int, n: int = 5) -> str:
-        """Tell one user's interests, which of them each model serves, and with what, as text."""
+        """Return a text: one user's interests, their shares in each model's list, and the first recommendations."""
         data, truth = self.world.data, self.world.truth
         mine = [int(category) for category in truth.user_interests[user] if category >= 0]
         shares = [f"{truth.categories[c]} {s:.0%}" for c, s in zip(mine, truth.user_shares[user], strict=False)]
@@ -92,7 +94,14 @@ class Demo:
 
 
 def run_demo(n_users: int = 1000, n_items: int = 1000, seed: int = 0) -> Demo:
-    """Train models with one and with several vectors per user on a planted world, and simple ones beside them.
+    """Train CML, DPCML and three simple models on a planted world, and evaluate them on its test part.
+
+    Parameters
+    ----------
+    n_users, n_items
+        Size of the planted world.
+    seed
+        Seed of world and split.
 
     Examples
     --------
@@ -108,3 +117,60 @@ def run_demo(n_users: int = 1000, n_items: int = 1000, seed: int = 0) -> Demo:
         name: evaluate(model, split.train, split.test, valid=split.valid, at=(10,)) for name, model in models.items()
     }
     return Demo(world, split, models, reports, compare(reports.values(), METRICS))
+
+
+def draw_demo(demo: Demo, path: str | Path, user: int | None = None) -> None:
+    """Draw the interests in one user's lists, and the recall of minority interests over all users, as a PNG.
+
+    Needs matplotlib: ``pip install 'dpcml[plots]'``.
+    """
+    figure = require("matplotlib.figure", "plots").Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    _one_user(left, demo, demo.example() if user is None else user)
+    _all_users(right, demo)
+    with atomic(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+def _one_user(axes: Any, demo: Demo, user: int) -> None:
+    colours = _colours()
+    truth = demo.world.truth
+    mine = [int(category) for category in truth.user_interests[user] if category >= 0]
+    bars = {"the user": np.append(truth.user_shares[user][: len(mine)], 0.0)}
+    for name in ("dpcml", "cml", "ease"):
+        served = demo.served(name, user)
+        bars[name] = np.append(served[mine], 1 - served[mine].sum())
+    names = [truth.categories[c] for c in mine] + ["other"]
+    left = np.zeros(len(bars))
+    for k, name in enumerate(names):
+        widths = np.array([shares[k] for shares in bars.values()])
+        colour = colours[k % len(colours)] if k < len(mine) else OTHER
+        drawn = axes.barh(list(bars), widths, left=left, color=colour, label=name, height=0.7)
+        axes.bar_label(
+            drawn, [f"{width:.0%}" if width >= 0.06 else "" for width in widths], label_type="center", color="white"
+        )
+        left += widths
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xticks([])
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    axes.set_title(f"One user's interests, and the first {LIST} recommendations", fontsize=11)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=len(names))
+
+
+def _all_users(axes: Any, demo: Demo) -> None:
+    names = [name for name in demo.reports if name != "popularity"]
+    heights = [demo.reports[name].metrics["minority_R@10"] for name in names]
+    colours = [_colours()[0] if name == "dpcml" else OTHER for name in names]
+    bars = axes.bar(names, heights, color=colours, width=0.7)
+    axes.bar_label(bars, fmt="%.3f", padding=2)
+    axes.set_yticks([])
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.margins(y=0.15)
+    axes.set_title("Minority interests: recall@10", fontsize=11)
+
+
+def _colours() -> list[str]:
+    """Return matplotlib's palette for colour-blind readers, without its greys."""
+    cycle = require("matplotlib.style", "plots").library["tableau-colorblind10"]["axes.prop_cycle"]
+    return [colour for colour in cycle.by_key()["color"] if colour not in ("#ABABAB", "#595959", "#CFCFCF", "#898989")]

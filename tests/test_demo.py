@@ -3,8 +3,7 @@ import json
 import polars as pl
 import pytest
 
-from dpcml.paper.demo import run_demo
-from dpcml.paper.figures import draw_demo
+from dpcml.demo import draw_demo, run_demo
 
 
 @pytest.fixture(scope="module")

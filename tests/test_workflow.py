@@ -4,8 +4,8 @@ import pytest
 
 from dpcml import DPCML, load
 from dpcml.data.planted import planted
-from dpcml.paper.runs import Source, checkpoint_folder, evaluate_saved, train_and_save
 from dpcml.utils.errors import DataError, ParameterError
+from dpcml.workflow import Source, checkpoint_folder, evaluate_saved, train_and_save
 
 
 @pytest.fixture
