@@ -23,7 +23,7 @@ def test_several_vectors_serve_minority_interests(seed):
     }
     cml = CML(**settings).fit(train)
     dpcml = DPCML(**settings, n_vectors=3, diversity=(0.2, 0.5)).fit(train)
-    one, several = (evaluate(model, train, test, valid=valid, at=(10,)).metrics for model in (cml, dpcml))
+    one, several = (evaluate(model, train, test, valid=valid, k=10).metrics for model in (cml, dpcml))
     assert several["minority_R@10"] > 1.25 * one["minority_R@10"]
     assert several["R@10"] > 1.1 * one["R@10"]
 
@@ -43,7 +43,7 @@ def test_steam_is_learned_as_well_as_a_sound_engine_learns_it(real_data):
         diversity_weight=10.0, start="random", learning_rate=0.01, schedule="constant", batch_size=256, epochs=20,
         random_state=0,
     ).fit(train)  # fmt: skip
-    found = evaluate(model, train, test, valid=valid, protocol="released", at=(3,), beyond=False).metrics
+    found = evaluate(model, train, test, valid=valid, protocol="released", metrics="accuracy", k=3).metrics
     assert 0.304 < found["P@3"] < 0.326
     assert 0.524 < found["MRR"] < 0.548
     U = model.user_vectors_

@@ -114,7 +114,7 @@ def run_demo(n_users: int = 1000, n_items: int = 1000, seed: int = 0) -> Demo:
     split = world.data.split((0.6, 0.2, 0.2), seed)
     models = {name: create(name, **settings).fit(split.train, split.valid) for name, settings in SETTINGS.items()}
     reports = {
-        name: evaluate(model, split.train, split.test, valid=split.valid, at=(10,)) for name, model in models.items()
+        name: evaluate(model, split.train, split.test, valid=split.valid, k=10) for name, model in models.items()
     }
     return Demo(world, split, models, reports, compare(reports.values(), METRICS))
 

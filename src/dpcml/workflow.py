@@ -164,7 +164,7 @@ def evaluate_saved(
     model = storage.load(folder)
     label = card["record"].get("label")
     return evaluate(
-        model, split.train, split.test, valid=split.valid, protocol=protocol, at=at, label=label, n_threads=n_threads
+        model, split.train, split.test, valid=split.valid, protocol=protocol, k=at, label=label, n_threads=n_threads
     )
 
 

@@ -33,7 +33,7 @@ def test_minority_recall_matches_a_loop(world):
     sets, train, _, ranks = world
     names = train.items.attributes.names
     majority = groups.majority_category(train)
-    found = groups.minority_recall(ranks, train, 5)
+    found = metrics.recall(ranks.only(groups.outside_majority(ranks, train)), 5)
     for k, user in enumerate(ranks.users):
         mine = slice(ranks.indptr[k], ranks.indptr[k + 1])
         outside = [

@@ -11,7 +11,7 @@ from dpcml.utils.errors import DataError
 @pytest.fixture(scope="module")
 def report(blocks):
     train, valid, test = blocks.split((0.6, 0.2, 0.2), 1)
-    return evaluate(ItemKNN(k=5).fit(train), train, test, valid=valid, protocol="released", at=(3, 30))
+    return evaluate(ItemKNN(k=5).fit(train), train, test, valid=valid, protocol="released", k=(3, 30))
 
 
 def test_json_has_the_keys_that_scripts_rely_on(report, tmp_path):

@@ -210,7 +210,7 @@ def test_fit_keeps_the_state_that_is_best_on_the_validation_part(parts):
     best = model.history_.best.number
     assert list(looks) == list(range(3, 25, 3))
     assert looks[best] == max(looks.values())
-    assert evaluate(model, parts.train, parts.valid, protocol="released", at=(3,)).metrics["NDCG@3"] == pytest.approx(
+    assert evaluate(model, parts.train, parts.valid, protocol="released", k=3).metrics["NDCG@3"] == pytest.approx(
         looks[best]
     )
     stopped = DPCML(**settings).fit(parts.train, callbacks=[lambda history: len(history.epochs) == best])
@@ -232,7 +232,7 @@ def test_spectral_start_learns_in_fewer_epochs(parts):
     found = {}
     for start in ("random", "spectral"):
         model = DPCML(**{**SMALL, "epochs": 2, "learning_rate": 0.003}, start=start).fit(parts.train)
-        found[start] = evaluate(model, parts.train, parts.test, at=(3,)).metrics["P@3"]
+        found[start] = evaluate(model, parts.train, parts.test, k=3).metrics["P@3"]
     assert found["spectral"] > found["random"] + 0.1
 
 

@@ -187,7 +187,7 @@ def test_folded_in_people_are_served_nearly_as_well_as_trained_ones(kind, negati
     model = kind(**vectors, **SMALL, negatives=negatives).fit(parts.train, parts.valid)
     found = {}
     for name, scorer in {"trained": model, "folded": FromHistories(model, parts.train)}.items():
-        found[name] = evaluate(scorer, parts.train, parts.test, valid=parts.valid, at=(3,)).metrics["MAP"]
+        found[name] = evaluate(scorer, parts.train, parts.test, valid=parts.valid, k=3).metrics["MAP"]
     assert found["folded"] > 0.85 * found["trained"]
     vectors = model.fold_in(parts.train.item_ids[parts.train.of(0)])
     assert vectors.shape == model.user_vectors_[0].shape

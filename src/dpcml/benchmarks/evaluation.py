@@ -11,7 +11,7 @@ import numpy as np
 from dpcml.benchmarks.timing import best_seconds
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import evaluate
-from dpcml.evaluation.protocol import PROTOCOLS, accuracy
+from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, select
 from dpcml.evaluation.ranks import rank_held_out
 from dpcml.models.vectors import nearest_scores
 from dpcml.utils.arrays import FloatArray, IntArray
@@ -70,10 +70,11 @@ def bench_evaluation(
 
     def ours() -> dict[str, float]:
         ranks = rank_held_out(fixed, train, test, top=0)
-        return {name: float(np.nanmean(values)) for name, values in accuracy(ranks, rules, AT).items()}
+        per_user, _ = select("accuracy", AT).compute(MetricInput(ranks, rules))
+        return {name: float(np.nanmean(values)) for name, values in per_user.items()}
 
     jobs: dict[str, Callable[[], object]] = {
-        "all": lambda: evaluate(model, train, test, protocol="text", at=AT),
+        "all": lambda: evaluate(model, train, test, protocol="text", k=AT),
         "ours": ours,
         "numpy": lambda: plain_evaluation(fixed.scores, train, test, AT),
     }

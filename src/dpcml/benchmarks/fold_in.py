@@ -112,7 +112,7 @@ def _run(data: Interactions, name: str, held_out: float, seed: int, settings: di
     scorers: dict[str, Scorer] = {"trained": with_them, "folded": FromHistories(without, train), "popularity": popular}
     found: dict[str, Any] = {"model": without}
     for kind, scorer in scorers.items():
-        report = evaluate(scorer, train, test, valid=valid, users=absent, at=(3, 10), beyond=False)
+        report = evaluate(scorer, train, test, valid=valid, users=absent, metrics=METRICS)
         found[kind] = report.metrics
     return found
 

@@ -104,7 +104,7 @@ def _figures(lists: IntArray, users: IntArray, train: Interactions, test: Intera
         f"cooccurrence_ILD@{n}": diversity.cooccurrence_dissimilarity(lists, train)[:, -1],
     }
     if train.items.attributes is not None:
-        found[f"minority_R@{n}"] = groups.minority_recall(ranks, train, n)
+        found[f"minority_R@{n}"] = metrics.recall(ranks.only(groups.outside_majority(ranks, train)), n)
         found[f"attribute_ILD@{n}"] = diversity.attribute_dissimilarity(lists, train.items.attributes)[:, -1]
     means = {name: float(np.nanmean(values)) for name, values in found.items()}
     return {**means, f"coverage@{n}": diversity.coverage(lists, train.n_items)}

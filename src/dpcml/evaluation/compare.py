@@ -1,4 +1,4 @@
-"""`compare`: several models side by side, over seeds, with a paired test per user."""
+"""`compare`: a table of several models over seeds, with paired tests over users."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Cell:
 class Comparison:
     """Models (rows) by metrics (columns); prints as a table.
 
-    The best mean of a column is marked ``*``; ``=`` marks models that the paired test cannot tell from it.
+    ``*`` marks the best mean of a column, ``=`` models that do not differ significantly from it.
     """
 
     protocol: str
@@ -137,7 +137,7 @@ def _column(runs: dict[str, list[Report]], name: str) -> dict[str, Cell]:
 
 
 def _paired(one: Sequence[Report], other: Sequence[Report], name: str) -> float:
-    """Return the p-value of a paired t-test over users, on the splits that both have; NaN without such pairs."""
+    """Return the p-value of a paired t-test over users, on the splits of both models; NaN without such pairs."""
     mine, theirs = _by_split(one, name), _by_split(other, name)
     both = [(mine[split], theirs[split]) for split in mine if split in theirs]
     pairs = [(a, b) for a, b in both if a.shape == b.shape]
@@ -162,7 +162,7 @@ def _by_split(reports: Sequence[Report], name: str) -> dict[str, FloatArray]:
 
 
 def _holm(p_values: dict[str, float]) -> dict[str, float]:
-    """Correct p-values for making several comparisons (Holm's step-down rule); NaN stays NaN."""
+    """Return p-values corrected for several comparisons by Holm's step-down rule; NaN stays NaN."""
     known = sorted((p, label) for label, p in p_values.items() if not np.isnan(p))
     corrected = dict(p_values)
     largest = 0.0

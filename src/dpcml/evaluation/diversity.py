@@ -1,6 +1,6 @@
-"""Beyond accuracy: how different, how wide and how surprising the recommended lists are.
+"""Metrics of recommended lists: diversity within a list, coverage of the catalogue, novelty.
 
-Lists are arrays of shape (users, n) with item positions, best first, and -1 where a list has ended.
+Lists are arrays of item positions, best first, of shape (users, n), padded with -1.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dpcml.kernels.neighbours import count_together
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.threads import over_rows
 
-USERS_AT_ONCE = 4096
+USERS_AT_ONCE = 4096  # bounds the memory of vectors gathered for lists
 
 
 def max_div(lists: IntArray, vectors: FloatArray) -> FloatArray:
     """Return the summed squared distances over ordered pairs of each list's items, in the model's own space.
 
-    It grows with the scale of the vectors, so it compares models only loosely.
+    It grows with the scale of the vectors, so figures of different models are hard to compare.
 
     Examples
     --------
@@ -38,14 +38,14 @@ def max_div(lists: IntArray, vectors: FloatArray) -> FloatArray:
 
 
 def attribute_dissimilarity(lists: IntArray, attributes: Attributes) -> FloatArray:
-    """Return one minus the Jaccard similarity of attribute sets, averaged over each list's pairs, at every length.
+    """Return one minus the Jaccard similarity of attribute sets, averaged over the pairs of each list.
 
-    Items without attributes share nothing with any other.
+    An item without attributes has similarity 0 with every other.
 
     Returns
     -------
     FloatArray
-        Shape (users, n): column k belongs to the first k + 1 items; NaN where a list has no pair.
+        Shape (users, n): column j is the mean over the first j + 1 items; NaN where these have no pair.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def attribute_dissimilarity(lists: IntArray, attributes: Attributes) -> FloatArr
 
 
 def cooccurrence_dissimilarity(lists: IntArray, train: Interactions) -> FloatArray:
-    """Return one minus the cosine of the items' users, averaged over each list's pairs, at every length.
+    """Return one minus the cosine of the items' user sets, averaged over the pairs of each list.
 
-    It needs no attributes and no model space: items liked by the same people are alike.
+    Needs neither attributes nor vectors. The result has the shape that `attribute_dissimilarity` returns.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def cooccurrence_dissimilarity(lists: IntArray, train: Interactions) -> FloatArr
 
 
 def coverage(lists: IntArray, n_items: int) -> float:
-    """Return the share of all items that stand in at least one list.
+    """Return the share of all items that are in at least one list.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def coverage(lists: IntArray, n_items: int) -> float:
 
 
 def gini(lists: IntArray, n_items: int) -> float:
-    """Return how unevenly recommendations fall on items: 0 for all alike, near 1 when few items get everything.
+    """Return the Gini index of how often items are recommended: 0 if all equally often, near 1 if only few are.
 
     Examples
     --------
@@ -104,9 +104,9 @@ def gini(lists: IntArray, n_items: int) -> float:
 
 
 def novelty(lists: IntArray, train: Interactions) -> FloatArray:
-    """Return the mean surprise ``-log2(share of users who like it)`` of each list's items, in bits.
+    """Return the mean of ``-log2(share of users who like the item)`` over each list, in bits.
 
-    An item that nobody likes counts as liked by one user.
+    An item without training positives counts as having one.
 
     Examples
     --------
@@ -122,9 +122,9 @@ def novelty(lists: IntArray, train: Interactions) -> FloatArray:
 
 
 def _pairs(lists: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return all distinct pairs of items that share a list, and where each list's pairs stand among them.
+    """Return the distinct pairs of items within lists, and for each list the positions of its pairs among them.
 
-    The pairs of a list's first k items are the first k (k - 1) / 2 columns of ``place``; -1 where a list has ended.
+    The pairs of a list's first k items are the first k (k - 1) / 2 columns of ``place``; padding gives -1.
     """
     later, earlier = np.tril_indices(lists.shape[1], -1)  # ordered by the later item's place
     a, b = lists[:, earlier], lists[:, later]

@@ -1,4 +1,4 @@
-"""`evaluate`: one call from a model and a split to a report."""
+"""`evaluate`: one call from a model and a split to a report; `validation`: one metric, to select models by."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from dpcml.data.interactions import Interactions, as_interactions
-from dpcml.evaluation import diversity, groups
-from dpcml.evaluation.protocol import PROTOCOLS, accuracy, cutoffs, metric_cutoff
-from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
+from dpcml.evaluation import groups
+from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, metric_cutoff, select
+from dpcml.evaluation.ranks import Scorer, rank_held_out
 from dpcml.evaluation.report import Report
-from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.arrays import IntArray
+from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError
 from dpcml.utils.packages import version
 
 
+@renamed(at="k", beyond="beyond_accuracy")
 def evaluate(
     model: Scorer,
     train: Any,
@@ -26,47 +28,66 @@ def evaluate(
     *,
     valid: Any = None,
     protocol: str = "strict",
-    at: Sequence[int] = (3, 5, 10, 20),
+    metrics: str | Sequence[str] | None = None,
+    k: int | Sequence[int] = (3, 5, 10, 20),
+    beyond_accuracy: bool = True,
     users: IntArray | None = None,
-    beyond: bool = True,
     label: str | None = None,
     n_threads: int | None = None,
 ) -> Report:
-    """Rank held-out items among the full catalogue and report every metric.
+    """Rank held-out items among the full catalogue and report metrics.
 
     Parameters
     ----------
     model
         A fitted model, or anything with ``score(rows) -> (rows, items)``, larger is better.
     train, test
-        Parts of one split: what the model learned from, and what it is asked for.
+        Parts of one split: the positives the model was trained on, and the positives to find.
     valid
         The validation part; under ``strict`` its positives are no candidates either.
     protocol
         ``strict`` (default), ``text`` or ``released``; see `dpcml.evaluation.protocol`.
-    at
-        Cut-offs N.
+    metrics
+        Metrics to compute, and nothing else: full names (``"NDCG@10"``, ``"minority_R@10"``, ``"MAP"``), names at
+        every cut-off of ``k`` (``"NDCG"``), or families (``"accuracy"``, ``"diversity"``, ``"categories"``,
+        ``"beyond_accuracy"``). By default ``accuracy`` and, with ``beyond_accuracy``, the others.
+    k
+        Cut-offs for names that have none.
+    beyond_accuracy
+        Without ``metrics``: also report diversity, coverage, novelty and, where items have attributes, minority
+        recall and MAP by category.
     users
         Rows of the users to evaluate; all with held-out items by default.
-    beyond
-        Also report diversity, coverage, novelty and, where items have attributes, minority recall and MAP by category.
     label
-        What to call the model in tables; its name by default.
+        The model's name in tables; its own name by default.
     n_threads
         Threads; all cores by default.
+
+    Returns
+    -------
+    Report
+        Means and values per user, with protocol and split. Metrics of a family that the data or the model cannot
+        give (no attributes, no item vectors) are left out; a metric asked for by its own name raises an error.
 
     Examples
     --------
     >>> from dpcml import Popularity
     >>> data = Interactions.from_csr(np.random.default_rng(0).random((50, 20)) < 0.4)
     >>> train, valid, test = data.split((0.6, 0.2, 0.2), 0)
-    >>> report = evaluate(Popularity().fit(train), train, test, valid=valid, at=(3, 5))
+    >>> model = Popularity().fit(train)
+    >>> report = evaluate(model, train, test, valid=valid, k=(3, 5))
     >>> report.protocol, 0 < report.metrics["P@3"] < 1
     ('strict', True)
+    >>> list(evaluate(model, train, test, metrics=["NDCG@10", "coverage@10"]).metrics)
+    ['NDCG@10', 'coverage@10']
+    >>> list(evaluate(model, train, test, metrics="accuracy", k=5).metrics)
+    ['P@5', 'R@5', 'NDCG@5', 'HR@5', 'MAP', 'MRR', 'AUC']
     """
     started = time.perf_counter()
     rules = PROTOCOLS[protocol]
-    at = cutoffs(at)
+    if metrics is None:
+        metrics = ["accuracy", "beyond_accuracy"] if beyond_accuracy else "accuracy"
+    chosen = select(metrics, k)
     train, test = as_interactions(train), as_interactions(test)
     valid = None if valid is None else as_interactions(valid)
     masks = {"train": train} | ({"valid": valid} if valid is not None and rules.masks_validation else {})
@@ -76,21 +97,18 @@ def evaluate(
         test,
         also_masked=masks.get("valid"),
         users=users,
-        top=max(at) if beyond else 0,
+        top=chosen.list_length,
         n_threads=n_threads,
     )
     if not len(ranks.users):
         raise DataError("no user has a held-out positive: there is nothing to evaluate")
-    per_user = accuracy(ranks, rules, at)
-    totals: dict[str, float] = {}
-    if beyond:
-        more, totals = _beyond(model, ranks, train, at)
-        per_user |= more
+    given = MetricInput(ranks, rules, train, getattr(model, "item_vectors_", None))
+    per_user, totals = chosen.compute(given)
+    categories = groups.category_map(ranks, train) if chosen.wants_categories(given) else {}
     counted = {name: int((~np.isnan(values)).sum()) for name, values in per_user.items()}
     means = {name: float(np.nanmean(v)) if counted[name] else float("nan") for name, v in per_user.items()}
     name = str(getattr(model, "name", type(model).__name__))
     parameters: dict[str, Any] = getattr(model, "get_params", dict)()
-    with_attributes = beyond and train.items.attributes is not None
     return Report(
         label=label or name,
         model=name,
@@ -101,7 +119,7 @@ def evaluate(
         n_users=len(ranks.users),
         metrics=means | totals,
         counted=counted,
-        categories=groups.category_map(ranks, train) if with_attributes else {},
+        categories=categories,
         version=version(),
         seconds=time.perf_counter() - started,
         users=test.user_ids[ranks.users],
@@ -112,7 +130,7 @@ def evaluate(
 def validation(
     model: Scorer, train: Interactions, valid: Interactions, metric: str = "P@3", *, n_threads: int | None = None
 ) -> float:
-    """Return one metric on the validation part under the released protocol, as model selection uses it.
+    """Return one accuracy metric on the validation part under the released protocol, as model selection uses it.
 
     Where no user has enough held-out items for that protocol, the text's formula is used.
 
@@ -123,40 +141,18 @@ def validation(
     >>> 0 < validation(Popularity().fit(train), train, valid, "MAP") < 1
     True
     """
-    cutoff = metric_cutoff(metric)
+    metric_cutoff(metric)
+    chosen = select(metric)
     ranks = rank_held_out(model, train, valid, top=0, n_threads=n_threads)
     for protocol in ("released", "text"):
-        values = accuracy(ranks, PROTOCOLS[protocol], [cutoff or 3])[metric]
+        values = chosen.compute(MetricInput(ranks, PROTOCOLS[protocol]))[0][metric]
         if not np.isnan(values).all():
             return float(np.nanmean(values))
     raise DataError("no user has a validation positive: there is nothing to choose by")
 
 
-def _beyond(
-    model: Scorer, ranks: Ranks, train: Interactions, at: Sequence[int]
-) -> tuple[dict[str, FloatArray], dict[str, float]]:
-    """Return the metrics beyond accuracy: those with a value per user, and those of all lists together."""
-    lists = ranks.top
-    per_user: dict[str, FloatArray] = {}
-    by_users = diversity.cooccurrence_dissimilarity(lists, train)
-    for n in at:
-        per_user[f"cooccurrence_ILD@{n}"] = by_users[:, min(n, lists.shape[1]) - 1]
-        per_user[f"novelty@{n}"] = diversity.novelty(lists[:, :n], train)
-    if train.items.attributes is not None:
-        by_attributes = diversity.attribute_dissimilarity(lists, train.items.attributes)
-        for n in at:
-            per_user[f"attribute_ILD@{n}"] = by_attributes[:, min(n, lists.shape[1]) - 1]
-            per_user[f"minority_R@{n}"] = groups.minority_recall(ranks, train, n)
-    vectors = getattr(model, "item_vectors_", None)
-    if vectors is not None:
-        per_user |= {f"MaxDiv@{n}": diversity.max_div(lists[:, :n], vectors) for n in at}
-    totals = {f"coverage@{n}": diversity.coverage(lists[:, :n], train.n_items) for n in at}
-    totals |= {f"gini@{n}": diversity.gini(lists[:, :n], train.n_items) for n in at}
-    return per_user, totals
-
-
 def _split_hash(train: Interactions, test: Interactions) -> str:
-    """Return the hash of the split that both are parts of, or one of their contents."""
+    """Return the hash of the split that both are parts of; for other data, a hash of both contents."""
     if train.split_hash is not None and train.split_hash == test.split_hash:
         return train.split_hash
     return hashlib.sha256((train.content_hash + test.content_hash).encode()).hexdigest()[:16]

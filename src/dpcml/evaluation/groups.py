@@ -1,4 +1,4 @@
-"""Who is served: accuracy by category, and on what lies outside a user's majority category."""
+"""Groups of held-out items: by category, and those outside a user's majority category."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes
 from dpcml.evaluation import metrics
 from dpcml.evaluation.ranks import Ranks
-from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import BoolArray, IntArray
 from dpcml.utils.errors import DataError
 
 
 def majority_category(train: Interactions) -> IntArray:
     """Return each user's most frequent category in training, -1 for users without any.
 
-    An item with several categories counts for each of them by an equal share; of equal categories the first in order
-    of name wins.
+    An item with c categories adds 1/c to each of them. Of equally frequent categories the first by name is taken.
 
     Examples
     --------
@@ -27,7 +26,7 @@ def majority_category(train: Interactions) -> IntArray:
     >>> majority_category(likes).tolist()
     [1, 0]
     """
-    matrix = _attributes(train).matrix
+    matrix = attributes_of(train).matrix
     sizes = np.maximum(np.diff(matrix.indptr), 1)
     shares = sparse.diags_array(1 / sizes) @ matrix.astype(np.float64)
     weight = (train.csr @ shares).tocsr()  # (users, categories)
@@ -37,7 +36,9 @@ def majority_category(train: Interactions) -> IntArray:
 
 
 def outside_majority(ranks: Ranks, train: Interactions) -> BoolArray:
-    """Mark the held-out items that have categories, none of which is their user's majority category.
+    """Return which held-out items have categories, none of which is their user's majority category.
+
+    Recall over these items is the metric ``minority_R``.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def outside_majority(ranks: Ranks, train: Interactions) -> BoolArray:
     >>> outside_majority(Ranks.from_places([[1, 2]]), likes)  # items 1 and 2 at places 1 and 2
     array([False,  True])
     """
-    matrix = _attributes(train).matrix
+    matrix = attributes_of(train).matrix
     majority = majority_category(train)[ranks.users[ranks.owner]]
     n_names = max(matrix.shape[1], 1)
     known = np.sort(np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * n_names + matrix.indices)
@@ -58,22 +59,8 @@ def outside_majority(ranks: Ranks, train: Interactions) -> BoolArray:
     return outside
 
 
-def minority_recall(ranks: Ranks, train: Interactions, n: int) -> FloatArray:
-    """Return recall at n over the held-out items outside the user's majority category; NaN for users without any.
-
-    Examples
-    --------
-    >>> from dpcml.data.items import ItemTable
-    >>> films = ItemTable(np.arange(3), attributes=Attributes.from_sets([{"War"}, {"War"}, {"Crime"}]))
-    >>> likes = Interactions.from_csr(np.array([[1, 0, 0]]), items=films)
-    >>> minority_recall(Ranks.from_places([[1, 2]]), likes, n=2)
-    array([0.])
-    """
-    return metrics.recall(ranks.only(outside_majority(ranks, train)), n)
-
-
 def category_map(ranks: Ranks, train: Interactions, most: int = 30) -> dict[str, float]:
-    """Return MAP counting only the held-out items of one category, for the categories with most held-out items.
+    """Return MAP of the held-out items of one category, for the ``most`` categories with the most held-out items.
 
     Examples
     --------
@@ -83,7 +70,7 @@ def category_map(ranks: Ranks, train: Interactions, most: int = 30) -> dict[str,
     >>> category_map(Ranks.from_places([[1, 2]]), likes)
     {'Crime': 0.333..., 'War': 0.5}
     """
-    attributes = _attributes(train)
+    attributes = attributes_of(train)
     held = attributes.matrix[ranks.items].tocsc()  # (held-out items, categories)
     counts = np.diff(held.indptr)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
@@ -95,7 +82,8 @@ def category_map(ranks: Ranks, train: Interactions, most: int = 30) -> dict[str,
     return found
 
 
-def _attributes(data: Interactions) -> Attributes:
+def attributes_of(data: Interactions) -> Attributes:
+    """Return the items' attributes, or raise an error that says how to get them."""
     if data.items.attributes is None:
         raise DataError("these items have no attributes: read the data with items=... to know their categories")
     return data.items.attributes

@@ -1,7 +1,7 @@
 """Accuracy metrics as pure functions of ranks: one value per user.
 
-Every value is an expectation over the order of tied candidates. For a held-out item with g candidates ahead in a group
-of m level ones (itself among them), each of the places g+1 .. g+m is equally likely.
+Every value is an expectation over the order of tied candidates. A held-out item with g candidates ahead of it, in a
+group of m tied ones (itself included), stands at each of the places g+1 .. g+m with equal probability.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from dpcml.evaluation.ranks import Ranks, sums
 from dpcml.utils.arrays import FloatArray, IntArray
 
 
-def precision(ranks: Ranks, n: int) -> FloatArray:
-    """Return the share of the first n places that held-out items take.
+def precision(ranks: Ranks, k: int) -> FloatArray:
+    """Return the share of the first k places that held-out items take.
 
     Examples
     --------
     >>> precision(Ranks.from_places([[0, 4], [2]]), 2)
     array([0.5, 0. ])
     """
-    return _hits(ranks, n) / n
+    return _hits(ranks, k) / k
 
 
-def recall(ranks: Ranks, n: int) -> FloatArray:
-    """Return the share of a user's held-out items among the first n.
+def recall(ranks: Ranks, k: int) -> FloatArray:
+    """Return the share of a user's held-out items that stand among the first k.
 
     Examples
     --------
     >>> recall(Ranks.from_places([[0, 4], [2]]), 3)
     array([0.5, 1. ])
     """
-    return _per_held(ranks, _hits(ranks, n))
+    return _per_held(ranks, _hits(ranks, k))
 
 
-def hit_rate(ranks: Ranks, n: int) -> FloatArray:
-    """Return 1 for users with a held-out item among the first n, else 0; the probability where ties leave it open.
+def hit_rate(ranks: Ranks, k: int) -> FloatArray:
+    """Return 1 for users with a held-out item among the first k, else 0; with ties, the probability of one.
 
     Examples
     --------
@@ -46,8 +46,8 @@ def hit_rate(ranks: Ranks, n: int) -> FloatArray:
     array([1., 0.])
     """
     groups = _first_groups(_groups(ranks))
-    inside = np.clip(n - groups.ahead, 0, groups.size)
-    # No held-out item falls into the places inside: C(size - inside, held) / C(size, held).
+    inside = np.clip(k - groups.ahead, 0, groups.size)
+    # Probability that no held-out item falls into the places inside: C(size - inside, held) / C(size, held).
     free = groups.size - inside
     possible = free >= groups.held
     free = np.where(possible, free, groups.held)
@@ -56,27 +56,27 @@ def hit_rate(ranks: Ranks, n: int) -> FloatArray:
     return _spread(ranks, groups, hit)
 
 
-def ndcg(ranks: Ranks, n: int, *, full_ideal: bool = False) -> FloatArray:
-    """Return the discounted gain of the first n places over that of the best possible ones.
+def ndcg(ranks: Ranks, k: int, *, full_ideal: bool = False) -> FloatArray:
+    """Return the discounted gain of the first k places over the largest possible gain.
 
     Parameters
     ----------
     ranks
-        Places of held-out items.
-    n
+        Ranks of held-out items.
+    k
         Cut-off.
     full_ideal
-        Compare with n held-out items on top, even for users who have fewer.
+        Take the gain of k held-out items on top as the largest, even for users who have fewer.
 
     Examples
     --------
     >>> ndcg(Ranks.from_places([[0, 1], [2]]), 3)
     array([1. , 0.5])
     """
-    gains = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, n + 2)))])
+    gains = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))])
     size = ranks.tied + 1
-    gain = (gains[np.minimum(ranks.ahead + size, n)] - gains[np.minimum(ranks.ahead, n)]) / size
-    ideal = gains[n] if full_ideal else gains[np.minimum(ranks.n_held, n)]
+    gain = (gains[np.minimum(ranks.ahead + size, k)] - gains[np.minimum(ranks.ahead, k)]) / size
+    ideal = gains[k] if full_ideal else gains[np.minimum(ranks.n_held, k)]
     return np.where(ranks.n_held > 0, ranks.per_user(gain) / np.maximum(ideal, 1e-12), np.nan)
 
 
@@ -91,8 +91,8 @@ def average_precision(ranks: Ranks) -> FloatArray:
     groups = _groups(ranks)
     g, m, t = groups.ahead, groups.size, groups.held
     inverse = _harmonic(ranks)[g + m] - _harmonic(ranks)[g]  # sum of 1 / place over the group
-    # At the p-th place of the group stand, with probability t / m, a held-out item and before it in the group on
-    # average (p - 1) (t - 1) / (m - 1) others.
+    # The p-th place of the group holds a held-out item with probability t / m; the places of the group before it then
+    # hold (p - 1) (t - 1) / (m - 1) other held-out items on average.
     others = (t - 1) / np.maximum(m - 1, 1)
     value = t / m * ((groups.before + 1) * inverse + others * (m - (g + 1) * inverse))
     return _per_held(ranks, sums(groups.owner, value, len(ranks.users)))
@@ -134,14 +134,14 @@ def auc(ranks: Ranks) -> FloatArray:
     array([1. , 0.5])
     """
     held = ranks.n_held.astype(np.float64)
-    ahead = ranks.per_user(ranks.ahead + ranks.tied / 2) - held * (held - 1) / 2  # not the held-out ones among them
+    ahead = ranks.per_user(ranks.ahead + ranks.tied / 2) - held * (held - 1) / 2  # without other held-out items
     others = ranks.candidates - held
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(others > 0, 1 - ahead / (held * others), np.nan)
 
 
 class _Groups(NamedTuple):
-    """Held-out items of one user that are level with each other."""
+    """Groups of tied candidates that hold at least one held-out item; one entry per group."""
 
     owner: IntArray
     ahead: IntArray  # candidates before the group
@@ -178,9 +178,9 @@ def _per_held(ranks: Ranks, values: FloatArray) -> FloatArray:
     return ratio
 
 
-def _hits(ranks: Ranks, n: int) -> FloatArray:
+def _hits(ranks: Ranks, k: int) -> FloatArray:
     size = ranks.tied + 1
-    return ranks.per_user(np.clip(n - ranks.ahead, 0, size) / size)
+    return ranks.per_user(np.clip(k - ranks.ahead, 0, size) / size)
 
 
 def _harmonic(ranks: Ranks) -> FloatArray:

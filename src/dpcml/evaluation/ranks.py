@@ -1,4 +1,4 @@
-"""Where held-out items stand in the full ranking: computed once, in blocks, for every metric."""
+"""Ranks of held-out items among all candidates: computed once, in blocks of users, for every metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK_BYTES = 32 * 2**20  # scores held at once
 
 
 class Scorer(Protocol):
-    """Anything that scores all items for some users: every model, and a user's own class."""
+    """Anything that scores all items for some users: every model, and classes of your own."""
 
     def score(self, users: IntArray, /) -> FloatArray:
         """Return scores of shape (users, items), larger is better, for rows of the training data."""
@@ -27,11 +27,11 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Places of held-out items among all candidates of their user.
+    """Ranks of held-out items among all candidates of their user.
 
-    An item with ``ahead`` candidates before it and ``tied`` others level with it stands, in expectation over the order
-    of equals, at rank ``1 + ahead + tied / 2``. Metrics are expectations over that order, so a model that scores all
-    items the same earns exactly what chance earns.
+    An item with ``ahead`` candidates of a higher score and ``tied`` others of the same score has the expected rank
+    ``1 + ahead + tied / 2``. Metrics are expectations over the order of ties, so a model that gives all items the same
+    score gets exactly the figures of a random ranking.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class Ranks:
     items
         Held-out items.
     ahead, tied
-        Candidates before and level with each held-out item; parallel to ``items``.
+        Candidates with a higher and with the same score; parallel to ``items``.
     candidates
-        Ranked items of each user; shape (users,).
+        Number of candidates of each user; shape (users,).
     top
-        The first items of each user's ranking, -1 where there are no more; shape (users, n).
+        The first items of each user's ranking, padded with -1; shape (users, n).
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Ranks:
         tied: Sequence[Sequence[int]] | None = None,
         n_candidates: int = 100,
     ) -> Ranks:
-        """Build from places that are known already, one sequence per user."""
+        """Build from known numbers of candidates ahead, one sequence per user."""
         flat = np.array([place for user in ahead for place in user], dtype=np.int64)
         level = np.zeros_like(flat) if tied is None else np.array([place for user in tied for place in user])
         n_users = len(ahead)
@@ -99,11 +99,11 @@ class Ranks:
         return np.repeat(np.arange(len(self.users)), self.n_held)
 
     def per_user(self, values: FloatArray) -> FloatArray:
-        """Return the sum of values (parallel to ``items``) of each user."""
+        """Return each user's sum of values that are parallel to ``items``."""
         return sums(self.owner, values, len(self.users))
 
     def only(self, relevant: BoolArray) -> Ranks:
-        """Return the ranks of some held-out items; the others stay candidates, and all users stay.
+        """Return the ranks of a part of the held-out items; the other items remain candidates, and all users remain.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class Ranks:
 
 
 def sums(owner: IntArray, values: FloatArray, n: int) -> FloatArray:
-    """Return the sum of the values that belong to each of n owners."""
+    """Return the sum of the values of each of n owners."""
     total: FloatArray = np.bincount(owner, weights=values, minlength=n).astype(np.float64)
     return total
 
@@ -147,9 +147,9 @@ def rank_held_out(
     also_masked
         Further positives that are no candidates (validation).
     users
-        Rows to rank for; all with held-out items by default.
+        Rows of the users; all with held-out items by default.
     top
-        How many first items to keep.
+        How many first items of each ranking to keep.
     n_threads
         Threads for ranking; all cores by default.
 
@@ -226,7 +226,7 @@ def _check_shape(name: str, part: Interactions, held: Interactions) -> None:
 
 
 def _masked(train: Interactions, test: Interactions, also: Interactions | None) -> Interactions:
-    """Return all positives that are no candidates, and make sure that no held-out item is among them."""
+    """Return all positives that are no candidates, after a check that no held-out item is among them."""
     masked = train
     if also is not None:
         _check_shape("validation", also, test)

@@ -1,4 +1,4 @@
-"""`Report`: what an evaluation found, with everything needed to know what the numbers mean."""
+"""`Report`: the metrics of one evaluation, with protocol, split and parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Report:
     Parameters
     ----------
     label
-        What to call the model in a table.
+        The model's name in tables.
     model, parameters
         Its name and hyper-parameters.
     protocol
@@ -35,7 +35,7 @@ class Report:
     split
         Hash of the split that was evaluated.
     masked
-        Which parts were no candidates.
+        Parts whose positives were no candidates.
     n_users
         Users with held-out items; a metric may count fewer of them, see ``counted``.
     metrics
@@ -85,7 +85,7 @@ class Report:
         return head + "\n" + text_table(["metric", "value", "users"], rows)
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
-        """Return the report as plain data, fit for JSON; undefined values are None."""
+        """Return the report as plain data for JSON; undefined values are None."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("users", "per_user")}
         plain["masked"] = list(self.masked)
         if per_user and self.users is not None:
@@ -95,7 +95,7 @@ class Report:
         return defined
 
     def to_json(self, path: str | Path | None = None, *, per_user: bool = False) -> str:
-        """Return the report as a JSON text, and write it to a file if one is named."""
+        """Return the report as JSON, and write it to ``path`` if one is given."""
         text = json.dumps(self.to_dict(per_user=per_user), indent=2, default=str, allow_nan=False)
         if path is not None:
             write_text(path, text + "\n")
@@ -126,7 +126,9 @@ class Report:
         except OSError as error:
             raise DataError(f"{source}: cannot be read ({error.strerror}); pass a report written by to_json") from None
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            raise DataError(f"{str(source)[:80]}: no report of dpcml ({error}); pass one written by to_json") from None
+            raise DataError(
+                f"{str(source)[:80]}: not a report of dpcml ({error}); pass one written by to_json"
+            ) from None
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per metric, each with label, protocol, split and version.

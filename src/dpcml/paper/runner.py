@@ -115,8 +115,8 @@ def train_and_measure(spec: Spec, row: Row, seed: int, data: Interactions) -> di
         split.test,
         valid=split.valid,
         protocol=spec.protocol,
-        at=spec.at,
-        beyond=any(measure.beyond for measure in measures),
+        k=spec.at,
+        beyond_accuracy=any(measure.beyond for measure in measures),
         users=_test_users(spec, row.data),
     )
     history = getattr(model, "history_", None)
