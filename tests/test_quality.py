@@ -18,7 +18,7 @@ def test_several_vectors_serve_minority_interests(seed):
         "n_candidates": 10,
         "epochs": 30,
         "learning_rate": 0.01,
-        "start": "spectral",
+        "init": "spectral",
         "random_state": seed,
     }
     cml = CML(**settings).fit(train)
@@ -40,7 +40,7 @@ def test_steam_is_learned_as_well_as_a_sound_engine_learns_it(real_data):
     train, valid, test = load("steam-200k").split((0.6, 0.2, 0.2), 0)
     model = DPCML(
         n_vectors=5, dim=100, margin=1.0, negatives="hard", n_candidates=30, diversity=(0.05, 0.25),
-        diversity_weight=10.0, start="random", learning_rate=0.01, schedule="constant", batch_size=256, epochs=20,
+        diversity_weight=10.0, init="random", learning_rate=0.01, schedule="constant", batch_size=256, epochs=20,
         random_state=0,
     ).fit(train)  # fmt: skip
     found = evaluate(model, train, test, valid=valid, protocol="released", metrics="accuracy", k=3).metrics

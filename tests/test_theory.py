@@ -167,7 +167,7 @@ def test_all_pairs_as_by_hand(parts, kind):
 
 
 def test_what_was_learned_by_heart_has_a_larger_gap(parts):
-    settings = {"n_vectors": 2, "dim": 8, "n_candidates": 5, "learning_rate": 0.02, "start": "random"}
+    settings = {"n_vectors": 2, "dim": 8, "n_candidates": 5, "learning_rate": 0.02, "init": "random"}
     short, long = (DPCML(epochs=epochs, **settings).fit(parts[0]) for epochs in (1, 60))
     assert gap(long, parts[2]).value > gap(short, parts[2]).value
     assert gap(long, parts[2]).train.risk < gap(short, parts[2]).train.risk

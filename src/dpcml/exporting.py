@@ -75,7 +75,7 @@ def write_lists(
     0,1,2,1.0
     1,1,0,1.0
     """
-    path, train = Path(path), model._fitted()
+    path, train = Path(path), model.check_fitted()
     write = WRITERS[path.suffix.removeprefix(".")]
     wanted = train.user_ids
     if users is not None:
@@ -170,7 +170,7 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     ...     sorted(file.name for file in folder.iterdir())
     ['export.json', 'item_ids.txt', 'item_map.npy', 'user_ids.txt', 'weights_.npy']
     """
-    target, train = Path(folder).resolve(), model._fitted()
+    target, train = Path(folder).resolve(), model.check_fitted()
     write = EXPORTS[to]
     if target.exists() and not target.is_dir():
         raise DataError(f"{folder}: is a file; name a folder")
@@ -215,7 +215,7 @@ def _lines(ids: Array, name: str) -> str:
 
 def _places(model: Recommender) -> FloatArray:
     """Return where every item lies on the map; shape (items, 2)."""
-    found = item_map(model, shown=model._fitted().n_items)
+    found = item_map(model, shown=model.check_fitted().n_items)
     places = np.empty((len(found.rows), 2), np.float32)
     places[found.rows] = found.places
     return places
@@ -223,7 +223,7 @@ def _places(model: Recommender) -> FloatArray:
 
 @EXPORTS.register("npy")
 def _to_npy(model: Recommender, folder: Path) -> dict[str, Any]:
-    arrays = model._arrays()
+    arrays = model.to_arrays()
     for name, values in arrays.items():
         np.save(folder / f"{name}.npy", values, allow_pickle=False)
     return {"arrays": {name: {"shape": values.shape, "type": str(values.dtype)} for name, values in arrays.items()}}
@@ -233,7 +233,7 @@ def _to_npy(model: Recommender, folder: Path) -> dict[str, Any]:
 def _to_parquet(model: Recommender, folder: Path) -> dict[str, Any]:
     import polars as pl
 
-    vectors, train = _with_vectors(model), model._fitted()
+    vectors, train = _with_vectors(model), model.check_fitted()
     users, items = vectors.user_vectors_, vectors.item_vectors_
     rows = np.repeat(np.arange(train.n_users), users.shape[1])
     numbers = np.tile(np.arange(users.shape[1]), train.n_users)

@@ -70,7 +70,7 @@ def item_map(model: Recommender, shown: int = SHOWN) -> ItemMap:
     >>> found.places.shape, float(abs(found.places).max()) <= 1.0
     ((8, 2), True)
     """
-    train = model._fitted()
+    train = model.check_fitted()
     rows = np.argsort(-train.per_item, kind="stable")[:shown]
     vectors = getattr(model, "item_vectors_", None)
     if vectors is None:
@@ -91,7 +91,7 @@ def _axes(centered: FloatArray) -> FloatArray:
 
 def _by_likes(model: Recommender, rows: IntArray) -> FloatArray:
     """Return items as seen by who likes them: two singular vectors of the normalised training matrix."""
-    liked = model._fitted().csr[:, rows]
+    liked = model.check_fitted().csr[:, rows]
     if min(liked.shape) < 4:
         return np.zeros((len(rows), 2))
     users = 1 / np.sqrt(np.maximum(liked.sum(axis=1), 1))

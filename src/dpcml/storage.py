@@ -65,12 +65,12 @@ def save(model: Recommender, folder: str | Path, *, record: Mapping[str, Any] | 
     ...     load(folder).recommend(3, n=1)[0]
     array([1])
     """
-    train = model._fitted()
+    train = model.check_fitted()
     if model.name not in MODELS or MODELS[model.name] is not type(model):
         raise ParameterError(f"{type(model).__name__} is not registered: file it in MODELS, so that it can be loaded")
     target = free_place(folder)
     try:
-        arrays = model._arrays()
+        arrays = model.to_arrays()
     except DataError as error:
         raise DataError(f"this {type(model).__name__} cannot be saved: {error}; fit it anew") from None
     numbers, texts = take_apart(train)
@@ -118,10 +118,11 @@ def load(folder: str | Path, *, check: bool = True, mapped: bool = True) -> Reco
     try:
         for name in FILES:
             _check_file(place / name, card["files"][name], check and (mapped or name == TEXTS))
-        model = _unfitted(card)
+        kind = _class(card)
+        parameters = {name: _tuples(value) for name, value in card["parameters"].items()}
         data, learned = (_arrays(place / name, card["files"][name], check, mapped) for name in (DATA, MODEL))
-        model.train_ = put_together(data, _read_json(place / TEXTS), card)
-        model._restore(learned)
+        train = put_together(data, _read_json(place / TEXTS), card)
+        model = kind.from_arrays(learned, train, parameters)
         if card["history"] is not None:
             model.history_ = History.from_dict(card["history"])  # type: ignore[attr-defined]
     except DpcmlError as error:
@@ -224,12 +225,12 @@ def _card(model: Recommender, train: Interactions) -> dict[str, Any]:
     }
 
 
-def _unfitted(card: Mapping[str, Any]) -> Recommender:
-    name, parameters = card["model"], card["parameters"]
+def _class(card: Mapping[str, Any]) -> type[Recommender]:
+    name = card["model"]
     if name not in MODELS:
         hint = did_you_mean(str(name), MODELS)
         raise DataError(f"unknown model {name!r}: {hint}; import the module that registers it, or update dpcml")
-    return MODELS[name]().set_params(**{key: _tuples(value) for key, value in parameters.items()})
+    return MODELS[name]
 
 
 def _tuples(value: Any) -> Any:

@@ -139,10 +139,10 @@ def bound_of(model: Recommender) -> Bound:
     most_psi = max(low, 2 - high, 0.0)  # half the mean of squared distances in the unit ball is at most 2
     weight = weight_of(checked)
     return bound(
-        checked._fitted(),
+        checked.check_fitted(),
         dim=checked.dim,
         weight=weight,
-        largest_gap=checked._distance_margin() + 4 + (weight * most_psi if weight else 0.0),
+        largest_gap=checked.distance_margin() + 4 + (weight * most_psi if weight else 0.0),
     )
 
 
@@ -235,7 +235,7 @@ def gap(
     (12, None, True)
     """
     checked = with_vectors(model)
-    train = checked._fitted()
+    train = checked.check_fitted()
     parts = [train, held_out, *([] if also_liked is None else [also_liked])]
     for part in parts[1:]:
         if (part.n_users, part.n_items) != (train.n_users, train.n_items):
@@ -269,7 +269,7 @@ def _psi(model: DPCML, rows: IntArray) -> FloatArray:
 def _risks(model: DPCML, rows: IntArray, parts: list[Interactions]) -> FloatArray:
     """Return the mean hinge of each user on the first two parts, shape (users, 2)."""
     risks = np.empty((len(rows), 2))
-    margin = model._distance_margin()
+    margin = model.distance_margin()
     block = max(1, BLOCK_SCORES // parts[0].n_items)
     for first in range(0, len(rows), block):
         some = rows[first : first + block]

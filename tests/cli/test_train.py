@@ -74,7 +74,7 @@ def test_presets(folder):
     run("--data", "likes.csv", "--model", "dpcml2", "--out", "m", *QUICK, "--quiet")
     model = load("m")
     assert type(model) is PRESETS["dpcml2"][0]
-    assert model.start == PRESETS["dpcml2"][1]["start"]
+    assert model.init == PRESETS["dpcml2"][1]["init"]
     assert read_card("m")["record"]["label"] == "dpcml2"
 
 
@@ -84,9 +84,9 @@ def test_config_file_and_command_line(folder):
         "[parameters]\ndim = 8\nepochs = 9\nn_candidates = 3\nn_vectors = 2\n"
         'patience = "none"\ndiversity = [0.1, 0.2]\n'
     )
-    run("--config", "run.toml", "--set", "epochs=2", "--seed", "4", "--set", "start=random", "--threads", "1")
+    run("--config", "run.toml", "--set", "epochs=2", "--seed", "4", "--set", "init=random", "--threads", "1")
     model = load("m")
-    said = (model.dim, model.epochs, model.random_state, model.start, model.patience, model.n_threads)
+    said = (model.dim, model.epochs, model.random_state, model.init, model.patience, model.n_threads)
     assert said == (8, 2, 4, "random", None, 1)
     assert model.diversity == (0.1, 0.2)
     assert read_card("m")["record"]["label"] == "dpcml2"
@@ -127,7 +127,7 @@ def test_threads_do_not_change_the_bits(folder):
         (["--set", "margin=-1"], "margin=-1: must be"),
         (["--set", "margin=nan"], "margin=nan: must be"),
         (["--set", "dim=0"], "dim=0: must be"),
-        (["--set", "start=spectrl"], "did you mean 'spectral'"),
+        (["--set", "init=spectrl"], "did you mean 'spectral'"),
         (["--set", "epochs"], "write key=value"),
         (["--set", "epochs=1", "--set", "epochs=2"], "set twice"),
         (["--seed", "-1"], "random_state=-1"),

@@ -56,10 +56,10 @@ def diversity(vectors):
         ({"random_state": -1}, "random_state=-1"),
         ({"n_threads": 0}, "n_threads=0"),
         ({"popularity_exponent": np.nan}, "popularity_exponent=nan"),
-        ({"start": "spectrl"}, "start='spectrl': did you mean 'spectral'?"),
+        ({"init": "spectrl"}, "init='spectrl': did you mean 'spectral'?"),
         ({"negatives": "unifrom"}, "negatives='unifrom': did you mean 'uniform'?"),
         ({"schedule": "cosin"}, "schedule='cosin': did you mean 'cosine'?"),
-        ({"optimiser": "adams"}, "optimiser='adams': did you mean 'adam'?"),
+        ({"optimizer": "adams"}, "optimizer='adams': did you mean 'adam'?"),
         ({"projection": "cube"}, "projection='cube': known: ball, sphere"),
         ({"diversity_per": "users"}, "diversity_per='users': did you mean 'user'?"),
     ],
@@ -111,8 +111,8 @@ def test_presets_have_the_settings_of_the_paper():
         model = DPCML.preset(name)
         assert type(model) is kind
         assert model.negatives == negatives
-        assert (model.n_candidates, model.start, model.epochs, model.dim) == (10, "random", 100, 100)
-        assert (model.batch_size, model.margin, model.optimiser) == (256, 1.0, "adam")
+        assert (model.n_candidates, model.init, model.epochs, model.dim) == (10, "random", 100, 100)
+        assert (model.batch_size, model.margin, model.optimizer) == (256, 1.0, "adam")
         assert model.n_vectors == (1 if kind is CML else 5)
         if bounds is None:
             assert model.diversity_weight == 0
@@ -179,15 +179,15 @@ def test_gfja_trains_the_hinge_of_inner_products(parts):
 def test_dcrs_keeps_diversity_within_its_bounds(parts, bounds, start):
     """Without it the vectors scatter: to about 0.2 to 0.8 from a spectral start, 0.6 to 1.4 from a random one."""
     low, high = bounds[0] or 0.0, bounds[1] or np.inf
-    free = diversity(DPCML(**SMALL, start=start, diversity_weight=0.0).fit(parts.train).user_vectors_)
-    kept = diversity(DPCML(**SMALL, start=start, diversity=bounds).fit(parts.train).user_vectors_)
+    free = diversity(DPCML(**SMALL, init=start, diversity_weight=0.0).fit(parts.train).user_vectors_)
+    kept = diversity(DPCML(**SMALL, init=start, diversity=bounds).fit(parts.train).user_vectors_)
     assert ((free < low) | (free > high)).mean() > 0.2
     assert ((kept > low - 0.02) & (kept < high + 0.02)).mean() > 0.95
 
 
 def test_dcrs_keeps_vectors_from_collapsing(parts):
     """Uniform negatives and a tiny margin pull nearly nothing apart: only the lower bound does."""
-    settings = {**SMALL, "margin": 0.01, "start": "spectral"}
+    settings = {**SMALL, "margin": 0.01, "init": "spectral"}
     free = diversity(DPCML(**settings, diversity_weight=0.0).fit(parts.train).user_vectors_)
     kept = diversity(DPCML(**settings, diversity=(0.3, None)).fit(parts.train).user_vectors_)
     assert np.median(free) < 0.1
@@ -231,7 +231,7 @@ def test_without_a_validation_part_the_last_state_stays(parts):
 def test_spectral_start_learns_in_fewer_epochs(parts):
     found = {}
     for start in ("random", "spectral"):
-        model = DPCML(**{**SMALL, "epochs": 2, "learning_rate": 0.003}, start=start).fit(parts.train)
+        model = DPCML(**{**SMALL, "epochs": 2, "learning_rate": 0.003}, init=start).fit(parts.train)
         found[start] = evaluate(model, parts.train, parts.test, k=3).metrics["P@3"]
     assert found["spectral"] > found["random"] + 0.1
 

@@ -12,7 +12,7 @@ import pytest
 
 from dpcml import DPCML, Interactions
 
-SETTINGS = {"n_vectors": 3, "dim": 8, "n_candidates": 4, "batch_size": 32, "validate_every": 2, "start": "random"}
+SETTINGS = {"n_vectors": 3, "dim": 8, "n_candidates": 4, "batch_size": 32, "validate_every": 2, "init": "random"}
 
 PROGRAM = """
 import sys, time

@@ -104,7 +104,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 7])
-@pytest.mark.parametrize("changes", [{"schedule": "cosine"}, {"patience": 1, "epochs": 30}, {"optimiser": "adagrad"}])
+@pytest.mark.parametrize("changes", [{"schedule": "cosine"}, {"patience": 1, "epochs": 30}, {"optimizer": "adagrad"}])
 def test_resumed_run_is_bit_identical(parts, model, tmp_path, cut, changes):
     settings = {"epochs": 8, "learning_rate": 0.02, **changes}
     whole = model(**settings).fit(parts.train, parts.valid)

@@ -41,7 +41,7 @@ def train_one_batch(**sizes: Any) -> None:
     from dpcml import DPCML, Interactions
 
     data = Interactions.from_csr(np.random.default_rng(0).random(_SHAPE) < 0.03)
-    DPCML(**sizes, batch_size=512, epochs=1, start="random").fit(data)
+    DPCML(**sizes, batch_size=512, epochs=1, init="random").fit(data)
 
 
 if __name__ == "__main__":

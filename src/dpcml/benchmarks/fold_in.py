@@ -119,7 +119,7 @@ def _run(data: Interactions, name: str, held_out: float, seed: int, settings: di
 
 def _milliseconds(model: MultiInterest, calls: int) -> dict[str, float]:
     """Time fold-in as a server would call it: external ids in, vectors out."""
-    ids = model._fitted().item_ids
+    ids = model.check_fitted().item_ids
     rng = np.random.default_rng(0)
     size = min(ITEMS_TIMED, len(ids) - 1)
     histories = [rng.choice(ids, size=size, replace=False) for _ in range(calls)]

@@ -55,7 +55,7 @@ def bench_serving(
         folder = directory or _some_model(Path(place) / "model")
         model = load(folder)
         with _server(folder, Path(place) / "log", workers) as (url, process):
-            asked = _questions(model._fitted())
+            asked = _questions(model.check_fitted())
             found: dict[str, list[dict[str, Any]]] = {}
             for name, (path, bodies) in asked.items():
                 found[name] = []
@@ -64,7 +64,7 @@ def bench_serving(
                     run = put_load(url + path, bodies, at_once=count, requests=requests, seconds=seconds)
                     used = 1000 * (cpu_seconds(process) - before) / max(run["requests"], 1)
                     found[name].append({**run, "cpu_milliseconds_per_request": used})
-    train = model._fitted()
+    train = model.check_fitted()
     return {
         "benchmark": "serving",
         "version": version(),

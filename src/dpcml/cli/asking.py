@@ -69,7 +69,7 @@ def with_interests(model: Recommender) -> MultiInterest:
 
 def titles_of(model: Recommender, items: Any) -> list[str]:
     """Return the titles of items by external id."""
-    train = model._fitted()
+    train = model.check_fitted()
     return [train.items.title(int(column)) for column in train.item_columns(items)] if len(items) else []
 
 

@@ -88,7 +88,7 @@ def _write(model: Recommender, users: str, out: Path, n: int, options: dict[str,
     wanted = None if users == "all" else np.array(ids_in(Path(users)), dtype=object)
     with count_bar("recommending") as progress:
         rows = write_lists(model, out, wanted, n, progress=progress, **options)
-    count = model._fitted().n_users if wanted is None else len(wanted)
+    count = model.check_fitted().n_users if wanted is None else len(wanted)
     if as_json:
         print_json({"out": str(out), "users": count, "rows": rows, "model": model.name})
     else:

@@ -25,8 +25,8 @@ def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> parse_settings(["diversity=[0.05, 0.25]", "start=random", "patience=none", "dim=64"])
-    {'diversity': (0.05, 0.25), 'start': 'random', 'patience': None, 'dim': 64}
+    >>> parse_settings(["diversity=[0.05, 0.25]", "init=random", "patience=none", "dim=64"])
+    {'diversity': (0.05, 0.25), 'init': 'random', 'patience': None, 'dim': 64}
     >>> parse_settings(["dim:64"])
     Traceback (most recent call last):
     ...

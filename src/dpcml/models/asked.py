@@ -26,7 +26,7 @@ class Asked(ABC):
     """Recommends, explains and compares; a model says how it scores, and may override the hooks at the end."""
 
     @abstractmethod
-    def _fitted(self) -> Interactions:
+    def check_fitted(self) -> Interactions:
         """Return the training data, or say that there is none yet."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Asked(ABC):
         >>> ids, reasons[0].text
         (array([1]), 'because you like 0')
         """
-        train = self._fitted()
+        train = self.check_fitted()
         people = People.known(train, train.user_rows(np.atleast_1d(users)))
         return self._answer(people, np.ndim(users) == 0, n, exclude_seen, items, where, mix, explain)
 
@@ -122,7 +122,7 @@ class Asked(ABC):
         >>> model.recommend_new([0], n=1)[0]
         array([1])
         """
-        likes, single = likes_of(history, self._fitted())
+        likes, single = likes_of(history, self.check_fitted())
         return self._answer(People(likes), single, n, exclude_seen, items, where, mix, explain)
 
     def similar_items(self, item: Any, n: int = 10) -> tuple[Array, FloatArray]:
@@ -134,7 +134,7 @@ class Asked(ABC):
         >>> ItemKNN(shrink=0).fit(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])).similar_items(0, n=1)[0]
         array([1])
         """
-        train = self._fitted()
+        train = self.check_fitted()
         at_least("n", n, 1)
         column = train.item_columns(one_id("item", item))
         return _others(self._similarity(column)[0], column, n, train.item_ids)
@@ -148,7 +148,7 @@ class Asked(ABC):
         >>> Popularity().fit(np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0]])).similar_users(0, n=1)[0]
         array([2])
         """
-        train = self._fitted()
+        train = self.check_fitted()
         at_least("n", n, 1)
         row = train.user_rows(one_id("user", user))
         return _others(self._user_similarity(int(row[0])), row, n, train.user_ids)
@@ -164,7 +164,7 @@ class Asked(ABC):
         mix: float,
         explain: bool,
     ) -> tuple[Any, ...]:
-        train = self._fitted()
+        train = self.check_fitted()
         at_least("n", n, 1)
         share("mix", mix)
         allowed = allowed_items(train, items, where)
@@ -205,7 +205,7 @@ class Asked(ABC):
 
     def _reasons(self, people: People, best: IntArray) -> list[list[Reason]]:
         """Return why each item stands in its list; -1 ends a list."""
-        train = self._fitted()
+        train = self.check_fitted()
         return [by_company(row[row >= 0], people.liked(k), train.by_item, train.items) for k, row in enumerate(best)]
 
     def _similarity(self, columns: IntArray) -> FloatArray:
@@ -214,7 +214,7 @@ class Asked(ABC):
 
     def _user_similarity(self, row: int) -> FloatArray:
         """Return the similarity of all users to one: here the cosine of what they like; shape (users,)."""
-        train = self._fitted()
+        train = self.check_fitted()
         together = np.bincount(train.by_item[train.of(row)].indices, minlength=train.n_users)
         return np.asarray(together / np.sqrt(np.maximum(train.per_user * train.per_user[row], 1)))
 

@@ -14,12 +14,10 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.models.asked import Asked
 from dpcml.models.histories import likes_of
+from dpcml.models.parameters import Removed, current_params
 from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.checks import check_array, csr_from_arrays, csr_to_arrays
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
-from dpcml.utils.registry import Registry
-
-MODELS: Registry[type[Recommender]] = Registry("model")
 
 
 @dataclass(eq=False)
@@ -34,6 +32,8 @@ class Recommender(Asked):
     """
 
     name: ClassVar[str]
+    renamed_params: ClassVar[Mapping[str, str]] = {}  # new names by old ones, which work for one version
+    removed_params: ClassVar[Mapping[str, Removed]] = {}
 
     def __post_init__(self) -> None:
         self._check()
@@ -64,8 +64,15 @@ class Recommender(Asked):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of each fitted array or sparse matrix of float32; ``train_`` is known by then."""
 
-    def _arrays(self) -> dict[str, Array]:
-        """Return the arrays that, with parameters and training data, are the whole fitted model."""
+    def to_arrays(self) -> dict[str, Array]:
+        """Return the arrays that, with parameters and training data, are the whole fitted model.
+
+        Examples
+        --------
+        >>> from dpcml import Popularity
+        >>> Popularity().fit(np.eye(2)).to_arrays()
+        {'item_counts_': array([1., 1.], dtype=float32)}
+        """
         arrays: dict[str, Array] = {}
         for name, shape in self._shapes().items():
             learned = vars(self).get(name)
@@ -75,8 +82,28 @@ class Recommender(Asked):
                 arrays[name] = check_array(vars(self), name, shape, "f")
         return arrays
 
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take back what ``_arrays`` gave, without a copy; ``train_`` is there already."""
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, Array], train: Interactions, parameters: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return the fitted model that `to_arrays` gave the arrays of; they are not copied.
+
+        Parameters
+        ----------
+        arrays
+            What `to_arrays` returned.
+        train
+            The training data.
+        parameters
+            Hyper-parameters; those of an older version are translated without a warning.
+        """
+        model = cls().set_params(**current_params(cls, parameters or {}, warn=False))
+        model.train_ = train
+        model._set_arrays(arrays)
+        return model
+
+    def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Set the fitted attributes; ``train_`` is set already."""
         for name, shape in self._shapes().items():
             if any(part.startswith(f"{name}.") for part in arrays):
                 setattr(self, name, csr_from_arrays(arrays, name, (shape[0], shape[1]), "f"))
@@ -113,8 +140,8 @@ class Recommender(Asked):
                 can = f"it takes {', '.join(known)}" if known else "it learns in one step and takes no options"
                 raise ParameterError(f"{type(self).__name__}.fit has no option {name!r}: {can}")
 
-    def get_params(self) -> dict[str, Any]:
-        """Return the hyper-parameters by name.
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the hyper-parameters by name; ``deep`` changes nothing, as no parameter is a model.
 
         Examples
         --------
@@ -137,7 +164,7 @@ class Recommender(Asked):
         ...
         dpcml.utils.errors.ParameterError: ItemKNN has no parameter 'shrinkage': did you mean 'shrink'?
         """
-        known = self.get_params()
+        known, values = self.get_params(), current_params(type(self), values)
         for name in values:
             if name not in known:
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}: {did_you_mean(name, known)}")
@@ -168,7 +195,7 @@ class Recommender(Asked):
         >>> model.score_new([[0], [2, 1]]).shape
         (2, 3)
         """
-        likes, single = likes_of(histories, self._fitted())
+        likes, single = likes_of(histories, self.check_fitted())
         scores = self._score_histories(likes)
         return scores[0] if single else scores
 
@@ -179,7 +206,17 @@ class Recommender(Asked):
             " itemknn, rp3beta, ease, ials or dpcml"
         )
 
-    def _fitted(self) -> Interactions:
+    def check_fitted(self) -> Interactions:
+        """Return the training data, or raise a `NotFittedError`.
+
+        Examples
+        --------
+        >>> from dpcml import Popularity
+        >>> Popularity().check_fitted()
+        Traceback (most recent call last):
+        ...
+        dpcml.utils.errors.NotFittedError: this Popularity is not fitted yet: call fit(train) first
+        """
         if not hasattr(self, "train_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(train) first")
         return self.train_
@@ -187,7 +224,7 @@ class Recommender(Asked):
     def _rows(self, users: Sequence[int] | IntArray) -> IntArray:
         """Return user positions as an array, checked against the training data."""
         rows = np.atleast_1d(np.asarray(users))
-        n_users = self._fitted().n_users
+        n_users = self.check_fitted().n_users
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
             raise ParameterError(f"users={users!r}: pass a sequence of row positions")
         if rows.size and (rows.min() < 0 or rows.max() >= n_users):
@@ -207,4 +244,4 @@ class FromHistory(Recommender):
     def score(self, users: Sequence[int] | IntArray) -> FloatArray:
         """Return the score of every item, from what the users like; shape (users, items)."""
         rows = self._rows(users)
-        return self._score_histories(self._fitted().csr[rows])
+        return self._score_histories(self.check_fitted().csr[rows])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS
 from dpcml.models.factors import EXTRA, Factors, Steps
+from dpcml.models.parameters import register
 from dpcml.utils.checks import positive
 from dpcml.utils.packages import require
 
 
-@MODELS.register("bpr")
+@register("bpr")
 @dataclass(eq=False)
 class BPR(Factors):
     """Bayesian personalised ranking (Rendle et al., 2009): a positive should score above an item that is none.
@@ -55,8 +55,6 @@ class BPR(Factors):
     patience: int | None = 10
     metric: str = "P@3"
     random_state: int = 0
-
-    name = "bpr"
 
     def _check(self) -> None:
         super()._check()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcml.models.base import MODELS, Recommender
+from dpcml.models.base import Recommender
+from dpcml.models.parameters import MODELS
 from dpcml.models.presets import PRESETS
 from dpcml.utils.errors import DpcmlError, ParameterError, did_you_mean
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.ranks import Scorer
-from dpcml.models.base import MODELS, Recommender
+from dpcml.models.base import Recommender
 from dpcml.models.multi_interest import MultiInterest
+from dpcml.models.parameters import register
 from dpcml.models.trained import Trained
 from dpcml.models.vectors import nearest_scores
 from dpcml.training.engine import Engine, TrainConfig
@@ -23,9 +24,10 @@ from dpcml.utils.errors import ParameterError
 from dpcml.utils.threads import thread_count
 
 Bounds = tuple[float | None, float | None]
+OLD_NAMES = {"together": "max_user_run", "start": "init", "optimiser": "optimizer"}
 
 
-@MODELS.register("dpcml")
+@register("dpcml")
 @dataclass(eq=False)
 class DPCML(MultiInterest, Trained[Engine]):
     """Diversity-Promoting Collaborative Metric Learning (Bao et al., 2022).
@@ -58,15 +60,15 @@ class DPCML(MultiInterest, Trained[Engine]):
         ``user``: the hinge is on the mean over pairs, as in the paper's text; ``pair``: on each pair, as in its code.
     projection
         User vectors stay on the unit ``sphere``, or in the unit ``ball``; item vectors stay in the ball.
-    start
+    init
         ``spectral`` or ``random``; see `dpcml.training.init`.
-    optimiser
+    optimizer
         ``adam`` or ``adagrad``, on touched rows.
     learning_rate, schedule
         Rate, and how it falls: ``constant``, ``linear``, ``cosine``.
     batch_size, epochs
         Positives per step, and passes over all positives.
-    together
+    max_user_run
         Positives of one user that go into a batch side by side, at most: 1 shuffles all positives, as in the paper;
         more are faster on large data, where vectors come from far memory. By default from 1 to 4, an eighth of the
         positives that users have on average: with fewer, long runs cost accuracy.
@@ -99,20 +101,20 @@ class DPCML(MultiInterest, Trained[Engine]):
     diversity_weight: float = 10.0
     diversity_per: Literal["user", "pair"] = "user"
     projection: Literal["sphere", "ball"] = "sphere"
-    start: str = "spectral"
-    optimiser: Literal["adam", "adagrad"] = "adam"
+    init: str = "spectral"
+    optimizer: Literal["adam", "adagrad"] = "adam"
     learning_rate: float = 0.003
     schedule: str = "linear"
     batch_size: int = 256
     epochs: int = 50
-    together: int | None = None
+    max_user_run: int | None = None
     validate_every: int = 5
     patience: int | None = 4
     metric: str = "P@3"
     random_state: int = 0
     n_threads: int | None = None
 
-    name = "dpcml"
+    renamed_params = OLD_NAMES
     items_on_sphere: ClassVar[bool] = False
 
     @classmethod
@@ -134,7 +136,7 @@ class DPCML(MultiInterest, Trained[Engine]):
         super()._check()
         for field in ("n_vectors", "dim", "batch_size"):
             at_least(field, getattr(self, field), 1)
-        for field in ("n_candidates", "together"):
+        for field in ("n_candidates", "max_user_run"):
             if getattr(self, field) is not None:
                 at_least(field, getattr(self, field), 1)
         positive("margin", self.margin)
@@ -142,34 +144,34 @@ class DPCML(MultiInterest, Trained[Engine]):
             positive(field, getattr(self, field), or_zero=True)
         choice("diversity_per", self.diversity_per, ("user", "pair"))
         choice("projection", self.projection, ("sphere", "ball"))
-        choice("optimiser", self.optimiser, ("adam", "adagrad"))
-        for field, registry in (("negatives", SAMPLERS), ("start", INITS)):
+        choice("optimizer", self.optimizer, ("adam", "adagrad"))
+        for field, registry in (("negatives", SAMPLERS), ("init", INITS)):
             choice(field, getattr(self, field), tuple(registry))
         bounds("diversity", self.diversity)
 
     def _learner(self, train_data: Interactions) -> Engine:
         rng = np.random.default_rng(self.random_state)
-        users, items = INITS[self.start](train_data, self.n_vectors, self.dim, rng)
+        users, items = INITS[self.init](train_data, self.n_vectors, self.dim, rng)
         return Engine(train_data, users, items, self._plan(train_data))
 
     def _plan(self, train_data: Interactions) -> TrainConfig:
         return TrainConfig(
             sampler=SAMPLERS[self.negatives].with_exponent(self.popularity_exponent),
             n_candidates=self.n_candidates or _candidates(train_data),
-            margin=self._distance_margin(),
+            margin=self.distance_margin(),
             diversity=bounds("diversity", self.diversity),
             diversity_weight=self.diversity_weight,
             diversity_per_pair=self.diversity_per == "pair",
             users_on_sphere=self.projection == "sphere",
             items_on_sphere=self.items_on_sphere,
-            optimiser=self.optimiser,
+            optimiser=self.optimizer,
             batch_size=self.batch_size,
-            max_user_run=self.together or default_user_run(train_data.n_positives, train_data.n_users),
+            max_user_run=self.max_user_run or default_user_run(train_data.n_positives, train_data.n_users),
             seed=self.random_state,
             n_threads=thread_count(self.n_threads),
         )
 
-    def _distance_margin(self) -> float:
+    def distance_margin(self) -> float:
         """Return the margin in squared distances, the engine's terms."""
         return self.margin
 
@@ -180,7 +182,7 @@ class DPCML(MultiInterest, Trained[Engine]):
         self.user_vectors_, self.item_vectors_ = learner.release()
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        train_data = self._fitted()
+        train_data = self.check_fitted()
         return {
             "user_vectors_": (train_data.n_users, self.n_vectors, self.dim),
             "item_vectors_": (train_data.n_items, self.dim),
@@ -204,7 +206,7 @@ class _EngineScorer:
         return nearest_scores(self.engine.padded_user_vectors[users], self.engine.items.vectors)
 
 
-@MODELS.register("cml")
+@register("cml")
 @dataclass(eq=False)
 class CML(DPCML):
     """Collaborative Metric Learning (Hsieh et al., 2017): one vector per user.
@@ -221,8 +223,6 @@ class CML(DPCML):
 
     n_vectors: int = 1
     diversity_weight: float = 0.0
-
-    name = "cml"
 
     def _check(self) -> None:
         super()._check()

@@ -10,13 +10,14 @@ from scipy import sparse
 from scipy.linalg import lapack
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS, FromHistory
+from dpcml.models.base import FromHistory
+from dpcml.models.parameters import register
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.checks import positive
 from dpcml.utils.errors import DataError, ParameterError
 
 
-@MODELS.register("ease")
+@register("ease")
 @dataclass(eq=False)
 class EASE(FromHistory):
     """Predict a user's row of the matrix from itself, with a zero diagonal and a ridge penalty (Steck, 2019).
@@ -38,8 +39,6 @@ class EASE(FromHistory):
 
     l2: float = 100.0
 
-    name = "ease"
-
     def _check(self) -> None:
         positive("l2", self.l2)
 
@@ -60,7 +59,7 @@ class EASE(FromHistory):
         self.weights_ = _weights(inverse)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"weights_": (self._fitted().n_items,) * 2}
+        return {"weights_": (self.check_fitted().n_items,) * 2}
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return np.asarray(likes @ self.weights_)

@@ -54,7 +54,7 @@ class Factors(InEpochs):
         return self.dim
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        data = self._fitted()
+        data = self.check_fitted()
         return {
             "user_factors_": (data.n_users, self._width()),
             "item_factors_": (data.n_items, self._width()),

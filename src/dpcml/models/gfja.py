@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcml.models.base import MODELS
 from dpcml.models.dpcml import DPCML
+from dpcml.models.parameters import register
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.errors import ParameterError
 
 
-@MODELS.register("gfja")
+@register("gfja")
 @dataclass(eq=False)
 class GFJA(DPCML):
     """General framework of joint accessibility: all vectors on the unit sphere, scored by the largest inner product.
@@ -33,7 +33,6 @@ class GFJA(DPCML):
 
     diversity_weight: float = 0.0
 
-    name = "gfja"
     items_on_sphere: ClassVar[bool] = True
 
     def _check(self) -> None:
@@ -43,7 +42,8 @@ class GFJA(DPCML):
                 f"projection={self.projection!r}: GFJA compares directions, all vectors are on the sphere"
             )
 
-    def _distance_margin(self) -> float:
+    def distance_margin(self) -> float:
+        """Return the margin in squared distances: twice that of inner products on the sphere."""
         return 2 * self.margin
 
     def _from_distance(self, scores: FloatArray) -> FloatArray:

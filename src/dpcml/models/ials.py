@@ -8,15 +8,15 @@ import numpy as np
 from scipy import linalg, sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS
 from dpcml.models.factors import EXTRA, Factors, Steps, one_blas_thread
+from dpcml.models.parameters import register
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.checks import positive
 from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 
-@MODELS.register("ials")
+@register("ials")
 @dataclass(eq=False)
 class IALS(Factors):
     """Implicit alternating least squares (Hu, Koren and Volinsky, 2008), with three conjugate gradient steps per row.
@@ -62,8 +62,6 @@ class IALS(Factors):
     random_state: int = 0
     n_threads: int | None = None
 
-    name = "ials"
-
     def _check(self) -> None:
         super()._check()
         if self.l2 is not None:
@@ -87,7 +85,7 @@ class IALS(Factors):
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         items = self.item_factors_.astype(np.float64)
-        gram = items.T @ items + self._penalty(self._fitted()) * np.eye(self.dim)
+        gram = items.T @ items + self._penalty(self.check_fitted()) * np.eye(self.dim)
         users = np.empty((likes.shape[0], self.dim), dtype=np.float32)
         for row in range(len(users)):
             liked = items[likes.indices[likes.indptr[row] : likes.indptr[row + 1]]]  # (items of the user, d)

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.neighbours import cosine_neighbours
-from dpcml.models.base import MODELS, FromHistory
+from dpcml.models.base import FromHistory
+from dpcml.models.parameters import register
 from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.checks import at_least, positive
 from dpcml.utils.threads import over_rows
@@ -41,10 +42,10 @@ class Neighbours(FromHistory):
         self._columns = similarity.T.tocsr()  # row j: the items that have j among their neighbours
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"similarity_": (self._fitted().n_items,) * 2}
+        return {"similarity_": (self.check_fitted().n_items,) * 2}
 
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        super()._restore(arrays)
+    def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
+        super()._set_arrays(arrays)
         self._take(self.similarity_)
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
@@ -54,7 +55,7 @@ class Neighbours(FromHistory):
         return np.asarray(self.similarity_[columns].toarray(), dtype=np.float32)
 
 
-@MODELS.register("itemknn")
+@register("itemknn")
 @dataclass(eq=False)
 class ItemKNN(Neighbours):
     """Score an item by its similarity to the items that the user likes (Sarwar et al., 2001).
@@ -78,8 +79,6 @@ class ItemKNN(Neighbours):
 
     k: int = 100
     shrink: float = 10.0
-
-    name = "itemknn"
 
     def _check(self) -> None:
         at_least("k", self.k, 1)

@@ -68,7 +68,7 @@ class MultiInterest(Recommender):
         FloatArray
             Shape (C, d); the same items give the same bits.
         """
-        likes, single = likes_of(items, self._fitted())
+        likes, single = likes_of(items, self.check_fitted())
         if not single:
             raise ParameterError("fold_in takes the items of one person: call it for each")
         return np.asarray(self._fold(likes)[0])
@@ -84,12 +84,12 @@ class MultiInterest(Recommender):
         >>> round(sum(interest.share for interest in model.interests(0)), 6)
         1.0
         """
-        train = self._fitted()
+        train = self.check_fitted()
         return self._interests(People.known(train, train.user_rows(one_id("user", user))))[0]
 
     def interests_new(self, history: Any) -> list[Interest]:
         """Return the interests of somebody who was not in the training data, from what they like."""
-        likes, single = likes_of(history, self._fitted())
+        likes, single = likes_of(history, self.check_fitted())
         if not single:
             raise ParameterError("interests_new takes the history of one person: call it for each")
         return self._interests(People(likes))[0]
@@ -119,7 +119,7 @@ class MultiInterest(Recommender):
         [3, 4]
         """
         at_least("epochs", epochs, 0)
-        train, new = self._fitted(), as_interactions(more)
+        train, new = self.check_fitted(), as_interactions(more)
         if not new.n_positives:
             raise DataError(f"{new!r} holds nothing new: partial_fit needs at least one positive")
         both = merge(train, new)
@@ -138,7 +138,7 @@ class MultiInterest(Recommender):
         bool
             Whether lists come from an index from now on.
         """
-        self._fitted()
+        self.check_fitted()
         if len(self.item_vectors_) < self.ann_from:
             return False
         self._kept()["index"] = index_of(self.item_vectors_)
@@ -173,7 +173,7 @@ class MultiInterest(Recommender):
 
     def _folding(self) -> FoldIn:
         """Return how vectors of new people are found."""
-        train = self._fitted()
+        train = self.check_fitted()
         plan = self._plan(train)
         exponent, density = plan.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
         return FoldIn(
@@ -240,12 +240,12 @@ class MultiInterest(Recommender):
         return best, self._from_distance(scores)
 
     def _interests(self, people: People) -> list[list[Interest]]:
-        table = self._fitted().items
+        table = self.check_fitted().items
         vectors = self._vectors(people)
         return [interests_of(vectors[k], self.item_vectors_, people.liked(k), table) for k in range(len(people))]
 
     def _reasons(self, people: People, best: IntArray) -> list[list[Reason]]:
-        items, table = self.item_vectors_, self._fitted().items
+        items, table = self.item_vectors_, self.check_fitted().items
         vectors, interests = self._vectors(people), self._interests(people)
         return [
             by_interest(row[row >= 0], vectors[k], items, people.liked(k), interests[k], table)
@@ -257,7 +257,7 @@ class MultiInterest(Recommender):
 
     def _user_similarity(self, row: int) -> FloatArray:
         """Return how near each of the user's interests is to one of others', weighted by its share."""
-        vectors, train = self.user_vectors_[row], self._fitted()
+        vectors, train = self.user_vectors_[row], self.check_fitted()
         _, shares = group(vectors, self.item_vectors_, train.of(row))
         weights = shares if shares.any() else np.full(len(vectors), 1 / len(vectors))
         dim = vectors.shape[1]

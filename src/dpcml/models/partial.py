@@ -41,7 +41,7 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
     users, items
         Shapes (users, C, d) and (items, d).
     """
-    old = model._fitted()
+    old = model.check_fitted()
     changed = _changed(old, both)
     check_negatives(both)
     n_new = both.n_items - old.n_items
@@ -115,7 +115,7 @@ def _train(
     model: MultiInterest, both: Interactions, users: FloatArray, items: FloatArray, changed: IntArray, epochs: int
 ) -> None:
     """Train the changed users and the new items, in place; old items are put back after each epoch."""
-    n_old = model._fitted().n_items
+    n_old = model.check_fitted().n_items
     mine = np.zeros(both.n_users, dtype=bool)
     mine[changed] = True
     keep = mine[both.rows]

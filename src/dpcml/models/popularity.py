@@ -8,11 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS, FromHistory
+from dpcml.models.base import FromHistory
+from dpcml.models.parameters import register
 from dpcml.utils.arrays import FloatArray
 
 
-@MODELS.register("popularity")
+@register("popularity")
 @dataclass(eq=False)
 class Popularity(FromHistory):
     """Score items by the number of users who like them, the same for everyone.
@@ -26,13 +27,11 @@ class Popularity(FromHistory):
     (array([0]), array([1.], dtype=float32))
     """
 
-    name = "popularity"
-
     def _fit(self, train: Interactions, valid: Interactions | None) -> None:
         self.item_counts_ = train.per_item.astype(np.float32)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"item_counts_": (self._fitted().n_items,)}
+        return {"item_counts_": (self.check_fitted().n_items,)}
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return np.tile(self.item_counts_, (likes.shape[0], 1))

@@ -14,9 +14,9 @@ from dpcml.utils.registry import Registry
 # learning rate is larger than the paper's and falls, because rows move only when a batch touches them.
 _PAPER = {
     "n_candidates": 10,
-    "start": "random",
+    "init": "random",
     "epochs": 100,
-    "together": 1,
+    "max_user_run": 1,
     "patience": None,
     "learning_rate": 0.005,
     "n_vectors": 5,

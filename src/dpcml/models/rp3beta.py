@@ -9,14 +9,14 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.walks import walk_sources
-from dpcml.models.base import MODELS
 from dpcml.models.item_knn import Neighbours
+from dpcml.models.parameters import register
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.checks import at_least, positive
 from dpcml.utils.threads import over_rows
 
 
-@MODELS.register("rp3beta")
+@register("rp3beta")
 @dataclass(eq=False)
 class RP3Beta(Neighbours):
     """Score an item by random walks of three steps: user, liked item, other user, item (Paudel et al., 2017).
@@ -46,8 +46,6 @@ class RP3Beta(Neighbours):
     k: int = 400
     alpha: float = 0.5
     beta: float = 0.55
-
-    name = "rp3beta"
 
     def _check(self) -> None:
         at_least("k", self.k, 1)

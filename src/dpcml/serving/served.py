@@ -180,7 +180,7 @@ class Shelf:
 
 def _abilities(model: Recommender) -> dict[str, bool]:
     """Ask a model one question of each kind; what it cannot do it says with an error."""
-    train = model._fitted()
+    train = model.check_fitted()
     item, user = train.item_ids.tolist()[0], train.user_ids.tolist()[0]
     questions: dict[str, Callable[[], Any]] = {
         "recommend": lambda: model.recommend(user, n=1, explain=True),

@@ -60,10 +60,10 @@ def choice(name: str, value: Any, known: Sequence[str]) -> None:
 
     Examples
     --------
-    >>> choice("start", "spectrl", ("random", "spectral"))
+    >>> choice("init", "spectrl", ("random", "spectral"))
     Traceback (most recent call last):
     ...
-    dpcml.utils.errors.ParameterError: start='spectrl': did you mean 'spectral'?
+    dpcml.utils.errors.ParameterError: init='spectrl': did you mean 'spectral'?
     """
     if value not in known:
         raise ParameterError(f"{name}={value!r}: {did_you_mean(str(value), known)}")

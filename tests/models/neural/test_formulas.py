@@ -81,5 +81,5 @@ def test_scoring_says_how_much_it_holds(model, likes):
     every = torch.arange(likes.n_items)[None]
     with torch.no_grad(), Largest() as seen:
         model._score(p, users, every)
-    tables = max(values.size for values in model._arrays().values())  # what does not grow with the block
+    tables = max(values.size for values in model.to_arrays().values())  # what does not grow with the block
     assert seen.floats <= max(tables, likes.n_users * model._floats_per_user(likes.n_items))

@@ -53,7 +53,7 @@ def test_bad_values_are_refused_by_all(name, field, value):
         ("transcf", "distance_weight", float("nan")),
         ("transcf", "margin", 0.0),
         ("lrml", "n_slots", 0),
-        ("lrml", "start", "warm"),
+        ("lrml", "init", "warm"),
         ("adacml", "history", 0),
         ("hlr", "history", 2.5),
         ("hlr", "n_slots", 0),

@@ -12,7 +12,7 @@ from dpcml.utils.errors import ParameterError
 
 
 def same(one, other):
-    for table, values in one._arrays().items():
+    for table, values in one.to_arrays().items():
         assert (values == getattr(other, table)).all(), table
     plain = [[(e.number, e.loss, e.rate, e.validation) for e in model.history_.epochs] for model in (one, other)]
     assert plain[0] == plain[1]
@@ -34,7 +34,7 @@ def test_training_lowers_the_loss_and_moves_every_table(name, likes, small):
     model.fit(likes)
     losses = [epoch.loss for epoch in model.history_.epochs]
     assert losses[-1] < losses[0]
-    for table, values in model._arrays().items():
+    for table, values in model.to_arrays().items():
         assert not np.array_equal(values, start[table]), f"{table} was not trained"
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import cross, inner, look_up, tensor
 from dpcml.models.neural.history import histories
 from dpcml.models.neural.metric import Metric, squared_distances
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("adacml")
+@register("adacml")
 @dataclass(eq=False)
 class AdaCML(Metric):
     """Adaptive collaborative metric learning (Zhang et al., 2019).
@@ -44,7 +44,6 @@ class AdaCML(Metric):
 
     history: int = 30
 
-    name = "adacml"
     largest_batch: ClassVar[int] = 1024
 
     def _check(self) -> None:

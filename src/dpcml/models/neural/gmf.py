@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import inner, look_up
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("gmf")
+@register("gmf")
 @dataclass(eq=False)
 class GMF(Network):
     """Generalised matrix factorisation (He et al., 2017, "Neural Collaborative Filtering").
@@ -31,8 +31,6 @@ class GMF(Network):
     >>> GMF(dim=8, n_candidates=3).fit(likes).recommend(0, n=1)[0]
     array([4])
     """
-
-    name = "gmf"
 
     def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
         return {

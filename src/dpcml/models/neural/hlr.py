@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS
 from dpcml.models.neural.adacml import hidden
 from dpcml.models.neural.backend import cross, inner, load_torch, look_up, tensor
 from dpcml.models.neural.history import histories
 from dpcml.models.neural.metric import Metric, attention, translated
 from dpcml.models.neural.network import Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("hlr")
+@register("hlr")
 @dataclass(eq=False)
 class HLR(Metric):
     """Hierarchical latent relations (Tran et al., 2021, "Hierarchical Latent Relation Modeling for Collaborative Metric
@@ -53,7 +53,6 @@ class HLR(Metric):
     n_slots: int = 10
     history: int = 20
 
-    name = "hlr"
     largest_batch: ClassVar[int] = 512
 
     def _check(self) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import look_up
 from dpcml.models.neural.metric import Metric, attention, translated
 from dpcml.models.neural.network import Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("lrml")
+@register("lrml")
 @dataclass(eq=False)
 class LRML(Metric):
     """Latent relational metric learning (Tay et al., 2018, "Latent Relational Metric Learning via Memory-based
@@ -42,8 +42,6 @@ class LRML(Metric):
     """  # noqa: D205 (the reference is long)
 
     n_slots: int = 20
-
-    name = "lrml"
 
     def _check(self) -> None:
         super()._check()

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import largest_inner, load_torch, look_up
 from dpcml.models.neural.losses import diversity_hinge, least_squares
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least, bounds, positive
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("m2f")
+@register("m2f")
 @dataclass(eq=False)
 class M2F(Network):
     """Multi-vector matrix factorisation (Guo et al., 2021, "The Stereotyping Problem in Collaboratively Filtered
@@ -53,8 +53,6 @@ class M2F(Network):
     negative_weight: float = 1.0
     diversity: tuple[float | None, float | None] = (0.02, 0.15)
     diversity_weight: float = 0.0
-
-    name = "m2f"
 
     def _check(self) -> None:
         super()._check()

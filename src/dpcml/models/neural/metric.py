@@ -31,7 +31,7 @@ class Metric(Network):
     ----------
     margin
         How much closer a positive must be than a negative.
-    start
+    init
         ``spectral`` or ``random``; see `dpcml.training.init`.
     """
 
@@ -40,18 +40,20 @@ class Metric(Network):
     learning_rate: float = 0.001
     regularisation: float = 0.0
     margin: float = 1.0
-    start: str = "spectral"
+    init: str = "spectral"
+
+    renamed_params = {"start": "init"}  # noqa: RUF012
 
     def _check(self) -> None:
         super()._check()
         positive("margin", self.margin)
-        choice("start", self.start, tuple(INITS))
+        choice("init", self.init, tuple(INITS))
 
     def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
         return {"user_vectors_": Table((n_users, self.dim)), "item_vectors_": Table((n_items, self.dim))}
 
     def _start(self, train_data: Interactions, rng: np.random.Generator) -> dict[str, FloatArray]:
-        users, items = INITS[self.start](train_data, 1, self.dim, rng)
+        users, items = INITS[self.init](train_data, 1, self.dim, rng)
         vectors = {"user_vectors_": in_ball(users[:, 0]), "item_vectors_": in_ball(items)}
         return super()._start(train_data, rng) | vectors
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import largest_inner, look_up
 from dpcml.models.neural.m2f import user_vectors
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("mgmf")
+@register("mgmf")
 @dataclass(eq=False)
 class MGMF(Network):
     """Multi-vector GMF (Guo et al., 2021, "The Stereotyping Problem in Collaboratively Filtered Recommender Systems").
@@ -40,8 +40,6 @@ class MGMF(Network):
     """
 
     n_vectors: int = 4
-
-    name = "mgmf"
 
     def _check(self) -> None:
         super()._check()

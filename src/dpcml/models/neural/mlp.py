@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import look_up
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 from dpcml.utils.errors import ParameterError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("mlp")
+@register("mlp")
 @dataclass(eq=False)
 class MLP(Network):
     """Multi-layer perceptron on vectors of users and items (He et al., 2017, "Neural Collaborative Filtering").
@@ -44,8 +44,6 @@ class MLP(Network):
     """
 
     layers: tuple[int, ...] = (64, 32, 16)
-
-    name = "mlp"
 
     def _check(self) -> None:
         super()._check()

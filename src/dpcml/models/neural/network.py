@@ -167,25 +167,25 @@ class Network(Trained[Trainer]):
         vars(self).pop("_ready", None)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        train_data = self._fitted()
+        train_data = self.check_fitted()
         return {name: table.shape for name, table in self._tables(train_data.n_users, train_data.n_items).items()}
 
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        super()._restore(arrays)
+    def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
+        super()._set_arrays(arrays)
         vars(self).pop("_ready", None)
 
     def _loaded(self) -> Tensors:
         """Return tensors of what was learned, made when they are needed first."""
         if "_ready" not in vars(self):
-            learned = {name: tensor(values) for name, values in self._arrays().items()}
-            self._ready = {**self._known(self._fitted(), "cpu"), **learned}
+            learned = {name: tensor(values) for name, values in self.to_arrays().items()}
+            self._ready = {**self._known(self.check_fitted(), "cpu"), **learned}
         return self._ready
 
     def score(self, users: Sequence[int] | IntArray) -> FloatArray:
         """Return the score of every item for some users; shape (users, items)."""
         rows = self._rows(users)
         with torch_threads(self.n_threads):
-            return self._blocks(self._loaded(), rows, self._fitted().n_items, "cpu")
+            return self._blocks(self._loaded(), rows, self.check_fitted().n_items, "cpu")
 
     def _blocks(self, p: Tensors, rows: IntArray, n_items: int, device: str) -> FloatArray:
         """Score some users and items at a time, so that temporaries stay below `TEMPORARY_BYTES`."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import inner, look_up
 from dpcml.models.neural.gmf import GMF
 from dpcml.models.neural.mlp import MLP, check_layers, tower, tower_floats, tower_tables
 from dpcml.models.neural.network import Network, Table
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.checks import at_least, positive
 from dpcml.utils.errors import ParameterError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("neumf")
+@register("neumf")
 @dataclass(eq=False)
 class NeuMF(Network):
     """Neural matrix factorisation (He et al., 2017, "Neural Collaborative Filtering").
@@ -55,8 +55,6 @@ class NeuMF(Network):
     pretrain_epochs: int = 0
     alpha: float = 0.5
 
-    name = "neumf"
-
     def _check(self) -> None:
         super()._check()
         check_layers(self.layers)
@@ -85,8 +83,8 @@ class NeuMF(Network):
             name: value for name, value in self.get_params().items() if name in GMF().get_params()
         }
         shared["epochs"] = self.pretrain_epochs
-        gmf = GMF(**shared).fit(train_data, progress=False)._arrays()
-        mlp = MLP(**shared, layers=self.layers).fit(train_data, progress=False)._arrays()
+        gmf = GMF(**shared).fit(train_data, progress=False).to_arrays()
+        mlp = MLP(**shared, layers=self.layers).fit(train_data, progress=False).to_arrays()
         found = {f"gmf_{name}": values for name, values in gmf.items()}
         found |= {f"mlp_{name}": values for name, values in mlp.items()}
         shares = {"gmf": np.float32(self.alpha), "mlp": np.float32(1 - self.alpha)}

@@ -9,19 +9,19 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import MODELS
 from dpcml.models.neural.backend import inner, look_up
 from dpcml.models.neural.losses import hinge
 from dpcml.models.neural.metric import Metric, squared_distances
 from dpcml.models.neural.sparse import both_ways, sparse_product
 from dpcml.models.neural.trainer import Tensors
+from dpcml.models.parameters import register
 from dpcml.utils.checks import positive
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@MODELS.register("transcf")
+@register("transcf")
 @dataclass(eq=False)
 class TransCF(Metric):
     """Collaborative translational metric learning (Park et al., 2018).
@@ -50,8 +50,6 @@ class TransCF(Metric):
 
     neighbour_weight: float = 0.0
     distance_weight: float = 0.0
-
-    name = "transcf"
 
     def _check(self) -> None:
         super()._check()

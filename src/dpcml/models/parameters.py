@@ -1,0 +1,92 @@
+"""Hyper-parameters by name: the registry of models, and the names that an older version used."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpcml.utils.deprecation import rename_arguments
+from dpcml.utils.errors import ParameterError
+from dpcml.utils.registry import Registry
+
+if TYPE_CHECKING:
+    from dpcml.models.base import Recommender
+
+MODELS: Registry[type[Recommender]] = Registry("model")
+
+M = TypeVar("M", bound="type[Recommender]")
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A hyper-parameter that a model no longer has.
+
+    Parameters
+    ----------
+    why
+        Why it is gone, for messages.
+    only
+        The only value that is still accepted; None for any, because it never had an effect.
+    """
+
+    why: str
+    only: Any = None
+
+
+def register(name: str) -> Callable[[M], M]:
+    """Return a decorator that files a model class under a name, and lets its constructor take old parameter names.
+
+    Parameters
+    ----------
+    name
+        The name in `MODELS`, which becomes the class attribute ``name``.
+    """
+
+    def decorate(model: M) -> M:
+        model.name = name
+        if model.renamed_params or model.removed_params:
+            construct: Callable[..., None] = model.__init__
+
+            @wraps(construct)
+            def init(self: Recommender, *args: Any, **given: Any) -> None:
+                construct(self, *args, **current_params(model, given))
+
+            model.__init__ = init  # type: ignore[method-assign, assignment]
+        MODELS.add(name, model)
+        return model
+
+    return decorate
+
+
+def current_params(model: type[Recommender], given: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
+    """Return hyper-parameters under the names of this version.
+
+    Parameters
+    ----------
+    model
+        A class with ``renamed_params`` (new names by old ones) and ``removed_params``.
+    given
+        Hyper-parameters by name, old or new.
+    warn
+        Warn of old names; without it they are translated silently, as for a model that an older version saved.
+
+    Examples
+    --------
+    >>> from dpcml import CML
+    >>> current_params(CML, {"start": "random", "dim": 8}, warn=False)
+    {'init': 'random', 'dim': 8}
+    """
+    found = dict(given)
+    for name in [name for name in found if name in model.removed_params]:
+        gone, value = model.removed_params[name], found.pop(name)
+        if gone.only is not None and value != gone.only:
+            raise ParameterError(f"{name}={value!r}: {gone.why}")
+        if warn:
+            text = f"{model.__name__}: {name} has no effect: {gone.why}; leave it out, the next version refuses it"
+            warnings.warn(text, FutureWarning, stacklevel=3)
+    if not warn:
+        return {model.renamed_params.get(name, name): value for name, value in found.items()}
+    return rename_arguments(model.__name__, found, model.renamed_params, stacklevel=4)
