@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 
 ROOT = Path(__file__).parents[1]
 

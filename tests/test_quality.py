@@ -5,7 +5,7 @@ import pytest
 
 from dpcml import CML, DPCML, evaluate
 from dpcml.data.catalog import load
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 
 
 @pytest.mark.parametrize("seed", [0, 1])

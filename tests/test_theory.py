@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpcml import CML, DPCML, EASE, GFJA, Interactions
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.theory import bound, bound_of, gap, mean_hinge
 from dpcml.utils.errors import DataError, ParameterError
 

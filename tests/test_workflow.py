@@ -3,7 +3,7 @@
 import pytest
 
 from dpcml import DPCML, load
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.workflow import Source, checkpoint_folder, evaluate_saved, train_and_save
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.data.planted import PlantedWorld, planted
 from dpcml.data.split import Split
+from dpcml.data.synthetic import PlantedWorld, planted
 from dpcml.evaluation.compare import Comparison, compare
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.report import Report

@@ -20,8 +20,8 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from dpcml.data.arrays import from_arrays, metadata, to_arrays
 from dpcml.data.interactions import Interactions
-from dpcml.data.parts import facts, put_together, take_apart
 from dpcml.models import MODELS, Recommender
 from dpcml.training.history import History
 from dpcml.utils.arrays import Array
@@ -73,7 +73,7 @@ def save(model: Recommender, folder: str | Path, *, record: Mapping[str, Any] | 
         arrays = model.to_arrays()
     except DataError as error:
         raise DataError(f"this {type(model).__name__} cannot be saved: {error}; fit it anew") from None
-    numbers, texts = take_apart(train)
+    numbers, texts = to_arrays(train)
     try:
         with atomic_folder(target) as new:
             _write_json(new / TEXTS, texts)
@@ -121,7 +121,7 @@ def load(folder: str | Path, *, check: bool = True, mapped: bool = True) -> Reco
         kind = _class(card)
         parameters = {name: _tuples(value) for name, value in card["parameters"].items()}
         data, learned = (_arrays(place / name, card["files"][name], check, mapped) for name in (DATA, MODEL))
-        train = put_together(data, _read_json(place / TEXTS), card)
+        train = from_arrays(data, _read_json(place / TEXTS), card)
         model = kind.from_arrays(learned, train, parameters)
         if card["history"] is not None:
             model.history_ = History.from_dict(card["history"])  # type: ignore[attr-defined]
@@ -220,7 +220,7 @@ def _card(model: Recommender, train: Interactions) -> dict[str, Any]:
         "parameters": model.get_params(),
         "version": version(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        **facts(train),
+        **metadata(train),
         "history": None if history is None else history.to_dict(),
     }
 

@@ -13,8 +13,8 @@ from typing import Any
 from dpcml import storage
 from dpcml.data.catalog import CATALOG, load_or_read
 from dpcml.data.interactions import Interactions
-from dpcml.data.planted import planted
 from dpcml.data.split import Split, by_ratio
+from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, cutoffs
 from dpcml.evaluation.report import Report

@@ -3,7 +3,7 @@ import time
 import pytest
 
 from dpcml.benchmarks.time_to_quality import bench_quality, measure
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 
 SMALL = {"dim": 8, "n_vectors": 2, "epochs": 8, "validate_every": 2}
 

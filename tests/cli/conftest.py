@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from dpcml import EASE, load, save
 from dpcml.cli import app
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.theory import bound_of, gap
 from dpcml.workflow import Source
 

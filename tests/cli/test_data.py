@@ -70,13 +70,20 @@ def test_fetch_of_a_set_that_is_here_prints_its_folder(run: Run, tmp_path: Path)
 
 
 def test_describe_prints_one_json_object(run: Run) -> None:
-    done = run("data", "describe", "likes.csv", "--json", "--min-rating", "4", "--min-user", "2")
+    done = run("data", "describe", "likes.csv", "--json", "--min-rating", "4", "--min-user-interactions", "2")
     assert done.returncode == 0
     figures = json.loads(done.stdout)
     assert {"users", "items", "item_id_space", "positives", "density_percent"} <= figures.keys()
     positives = sum(int(line.split(",")[2]) >= 4 for line in LIKES.splitlines())
     assert (figures["users"], figures["items"], figures["positives"]) == (6, 8, positives)
     assert figures["density_percent"] == pytest.approx(100 * positives / 48)
+
+
+def test_the_old_name_of_an_option_works_with_a_warning(run: Run) -> None:
+    done = run("data", "describe", "likes.csv", "--json", "--min-user", "2")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["users"] == 6
+    assert "min_user is deprecated, use min_user_interactions" in done.stderr
 
 
 def test_describe_takes_the_word_of_the_user_on_headers(run: Run, folder: Path) -> None:
@@ -130,9 +137,9 @@ def test_plot(run: Run, tmp_path: Path, suffix: str) -> None:
         (["describe", "."], "a folder"),
         (["describe", "empty.csv"], "empty.csv"),
         (["describe", "likes.csv", "--user", "who"], "no column 'who'"),
-        (["describe", "likes.csv", "--min-user", "100"], "min_user=100"),
+        (["describe", "likes.csv", "--min-user-interactions", "100"], "min_user_interactions=100"),
         (["describe", "likes.csv", "--min-rating", "6"], "min_rating=6"),
-        (["describe", "likes.csv", "--min-user", "0"], "min_user=0"),
+        (["describe", "likes.csv", "--min-user-interactions", "0"], "min_user_interactions=0"),
         (["describe", "likes.csv", "--min-rating", "nan"], "min_rating=nan"),
         (["describe", "likes.csv", "--format", "cvs"], "did you mean 'csv'"),
         (["describe", "likes.csv", "--encoding", "klingon"], "klingon"),
@@ -143,7 +150,7 @@ def test_plot(run: Run, tmp_path: Path, suffix: str) -> None:
         (["describe", "bad.csv"], "bad.csv, line 3"),
         (["describe", "gowalla", "--user", "a"], "user='a'"),
         (["describe", "gowalla", "--min-rating", "4"], "min_rating=4"),
-        (["describe", "likes.csv", "--min-user", "many"], "--min-user"),
+        (["describe", "likes.csv", "--min-user-interactions", "many"], "--min-user"),
         (["describe"], "NAME-or-PATH"),
         (["fetch", "ml-2m"], "did you mean"),
         (["describe", "ml-10m"], "ratings.dat"),

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from dpcml import DPCML, EASE, Interactions, load, save
 from dpcml.cli import app
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.exporting import export
 from dpcml.utils.errors import DataError
 

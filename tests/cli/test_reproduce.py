@@ -3,7 +3,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcml.cli import app
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 
 
 @pytest.fixture

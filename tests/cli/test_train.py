@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from dpcml import DPCML, EASE, load
 from dpcml.cli import app
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.models.presets import PRESETS
 from dpcml.storage import CARD, MODEL, read_card
 
@@ -134,7 +134,7 @@ def test_threads_do_not_change_the_bits(folder):
         (["--split-seed", "-1"], "seed=-1"),
         (["--seed", "1", "--set", "random_state=2"], "contradict"),
         (["--threads", "0"], "n_threads=0"),
-        (["--min-user", "1000"], "min_user=1000"),
+        (["--min-user-interactions", "1000"], "min_user_interactions=1000"),
         (["--data", "none.csv"], "no file and no data set 'none.csv'"),
         (["--data", "empty.csv"], "empty.csv"),
         (["--data", "one.csv"], "too small"),

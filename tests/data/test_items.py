@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcml.data.ids import id_array, positions
-from dpcml.data.items import Attributes, ItemTable
+from dpcml.data.items import Attributes, ItemTable, id_array, positions
 from dpcml.utils.errors import DataError
 
 

@@ -1,4 +1,4 @@
-"""From rows to interactions: rules, frames of many kinds, and bad values."""
+"""From rows to interactions: frames of many kinds, bad values, the rules and the k-core filter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.data.prepare import from_frame, prepare
-from dpcml.data.rules import Rules
-from dpcml.utils.errors import DataError
+from dpcml.data.prepare import Rules, from_frame, k_core, prepare
+from dpcml.utils.errors import DataError, ParameterError
 
 
 def pairs(data: Interactions) -> set[tuple[Any, Any]]:
@@ -145,15 +144,17 @@ def test_of_duplicates_the_latest_time_counts() -> None:
 
 
 def test_min_user_counts_distinct_items() -> None:
-    data = from_frame(rows((1, 1, 1), (1, 1, 1), (2, 1, 1), (2, 2, 1)), min_user=2)
+    data = from_frame(rows((1, 1, 1), (1, 1, 1), (2, 1, 1), (2, 2, 1)), min_user_interactions=2)
     assert pairs(data) == {(2, 1), (2, 2)}
     assert data.preparation.users_dropped == 1
 
 
 def test_all_users_filtered_out() -> None:
-    with pytest.raises(DataError, match="all 2 users are filtered out by min_user=3: the most active has 2"):
-        from_frame(rows((1, 1, 1), (2, 1, 1), (2, 2, 1)), min_user=3)
-    with pytest.raises(DataError, match="all 2 users are filtered out by core=2; lower it"):
+    with pytest.raises(
+        DataError, match="all 2 users are filtered out by min_user_interactions=3: the most active user has 2"
+    ):
+        from_frame(rows((1, 1, 1), (2, 1, 1), (2, 2, 1)), min_user_interactions=3)
+    with pytest.raises(DataError, match=r"all 2 users are filtered out by core=2: .* lower it"):
         from_frame(rows((1, 1, 1), (2, 2, 1)), core=2)
     with pytest.raises(DataError, match="no rating reaches min_rating=2; lower it"):
         from_frame(rows((1, 1, 1)), min_rating=2)
@@ -163,23 +164,24 @@ def test_all_users_filtered_out() -> None:
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=60),
     st.integers(1, 4),
     st.integers(1, 4),
+    st.integers(1, 4),
 )
-def test_core_is_what_peeling_by_hand_leaves(links: list[tuple[int, int]], core: int, min_user: int) -> None:
+def test_core_is_what_peeling_by_hand_leaves(links: list[tuple[int, int]], core: int, user: int, item: int) -> None:
     left = set(links)
     while True:
         users = [user for user, _ in left]
         items = [item for _, item in left]
-        least = max(core, min_user)
-        kept = {(u, i) for u, i in left if users.count(u) >= least and items.count(i) >= core}
+        kept = {(u, i) for u, i in left if users.count(u) >= max(core, user) and items.count(i) >= max(core, item)}
         if kept == left:
             break
         left = kept
     frame = pl.DataFrame(links, schema=["user", "item"], orient="row")
+    rules = {"core": core, "min_user_interactions": user, "min_item_interactions": item}
     if left:
-        assert pairs(from_frame(frame, core=core, min_user=min_user)) == left
+        assert pairs(from_frame(frame, **rules)) == left
     else:
         with pytest.raises(DataError, match="filtered out"):
-            from_frame(frame, core=core, min_user=min_user)
+            from_frame(frame, **rules)
 
 
 def test_titles_follow_the_items() -> None:
@@ -206,3 +208,58 @@ def test_source_and_place_are_named() -> None:
         prepare(table, lambda row: f"likes.csv, line {row + 2}", Rules())
     with pytest.raises(DataError, match=r"^likes\.csv: min_rating=4, but there is no rating column"):
         prepare(table.head(1), str, Rules(min_rating=4), source="likes.csv")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_user_interactions": 0},
+        {"min_user_interactions": 2.5},
+        {"core": True},
+        {"core": "3"},
+        {"min_rating": float("nan")},
+        {"min_rating": "4"},
+    ],
+)
+def test_bad_rules(options: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(options))):
+        Rules(**options)
+
+
+def test_rules_take_numbers_of_numpy() -> None:
+    assert Rules(min_user_interactions=np.int64(5), min_rating=np.float32(4)).min_user_interactions == 5
+
+
+def test_unknown_rule() -> None:
+    with pytest.raises(ParameterError, match="unknown option 'kcore': did you mean 'core'"):
+        Rules.of({"kcore": 5})
+
+
+def test_nothing_to_begin_with() -> None:
+    with pytest.raises(DataError, match="there are no positives"):
+        k_core(Interactions.from_csr(np.zeros((2, 2))), Rules())
+
+
+def test_an_item_nobody_has_goes() -> None:
+    data = k_core(Interactions.from_csr(np.array([[1, 0], [1, 0]])), Rules())
+    assert data.item_ids.tolist() == [0]
+    assert data.preparation.items_dropped == 1
+
+
+def test_items_with_too_few_interactions_go_too() -> None:
+    data = Interactions.from_csr(np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]]))
+
+    with pytest.raises(DataError, match="filtered out by min_user_interactions=3 and min_item_interactions=2"):
+        k_core(data, Rules(min_user_interactions=3, min_item_interactions=2))
+    assert k_core(data, Rules(min_item_interactions=2)).item_ids.tolist() == [1, 2]
+
+
+def test_old_names_of_rules_work_with_a_warning() -> None:
+    frame = rows((1, 1, 1), (2, 1, 1), (2, 2, 1))
+    with pytest.warns(FutureWarning, match="min_user is deprecated, use min_user_interactions"):
+        assert from_frame(frame, min_user=2).n_users == 1
+    with (
+        pytest.warns(FutureWarning, match="min_item is deprecated"),
+        pytest.raises(ParameterError, match="unknown option 'x'"),
+    ):
+        Rules.of({"min_item": 2, "x": 1})

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from dpcml import CML, DPCML, EASE, GFJA, Interest, Reason, evaluate
 from dpcml.benchmarks.fold_in import FromHistories
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.utils.errors import DataError, ParameterError, UnknownIdError
 
 SMALL = {"dim": 8, "epochs": 25, "n_candidates": 6, "learning_rate": 0.01, "patience": None}

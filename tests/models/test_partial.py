@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcml import DPCML, Interactions, load, save
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.evaluation import metrics
 from dpcml.evaluation.ranks import rank_held_out
 from dpcml.utils.errors import DataError, ParameterError

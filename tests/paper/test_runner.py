@@ -3,7 +3,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.paper.ledger import Ledger
 from dpcml.paper.paper import METRICS
 from dpcml.paper.runner import do, jobs

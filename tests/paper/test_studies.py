@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.paper.document import markdown
 from dpcml.paper.kinds import KINDS, Results
 from dpcml.paper.paper import METRICS

@@ -3,7 +3,7 @@ import pytest
 
 from dpcml import DPCML
 from dpcml.benchmarks.recommend import clustered
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.retrieval.ann import AnnIndex, best_with_index, index_of
 from dpcml.retrieval.exact import Catalogue, best_by_distance, nothing_seen, seen_of
 

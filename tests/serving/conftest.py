@@ -21,7 +21,7 @@ import httpx
 import uvicorn
 
 from dpcml import CML, DPCML, ItemKNN, save
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.serving.app import create_app
 from dpcml.serving.run import bind
 from dpcml.serving.settings import ServeSettings

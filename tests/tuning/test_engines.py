@@ -100,7 +100,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     """Spawned processes run the script again, and end before they can try anything."""
     script = tmp_path / "search.py"
     script.write_text(
-        "from dpcml.data.planted import planted\n"
+        "from dpcml.data.synthetic import planted\n"
         "from dpcml.tuning.search import tune\n"
         "tune(planted(40, 30, seed=0).data, 'unis', budget=1, epochs=1, workers=2)\n"
     )

@@ -69,7 +69,7 @@ def bench_fold_in(
 
     Examples
     --------
-    >>> from dpcml.data.planted import planted
+    >>> from dpcml.data.synthetic import planted
     >>> world = planted(200, 120, seed=1).data
     >>> found = bench_fold_in(world, seeds=1, calls=5, n_vectors=2, dim=8, epochs=10, n_candidates=4)
     >>> found["folded"]["MAP"] > found["popularity"]["MAP"]

@@ -54,7 +54,7 @@ def bench_mix(
 
     Examples
     --------
-    >>> from dpcml.data.planted import planted
+    >>> from dpcml.data.synthetic import planted
     >>> world = planted(200, 120, seed=1).data
     >>> found = bench_mix(world, dial=(0.0, 1.0), seeds=1, n_vectors=2, dim=8, epochs=10, n_candidates=4)
     >>> [row["mix"] for row in found["dial"]]

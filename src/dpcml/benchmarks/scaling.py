@@ -9,7 +9,7 @@ from typing import Any
 from dpcml.benchmarks.setting import Setting
 from dpcml.benchmarks.timing import best_seconds
 from dpcml.data.interactions import Interactions
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.training.order import default_user_run
 from dpcml.utils.threads import thread_count
 

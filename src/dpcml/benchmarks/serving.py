@@ -20,7 +20,7 @@ from dpcml.benchmarks.load import put_load
 from dpcml.benchmarks.process import ChildError
 from dpcml.benchmarks.timing import machine_load
 from dpcml.data.interactions import Interactions
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.models.dpcml import DPCML
 from dpcml.storage import load, save
 from dpcml.utils.packages import version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpcml.data.catalog import load_or_read
 from dpcml.data.catalog.find import locate
 from dpcml.data.interactions import Interactions
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 
 NAMED = "steam-200k"
 USERS, ITEMS, POSITIVES = 3757, 5113, 115_139  # of the named set

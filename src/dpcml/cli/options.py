@@ -28,8 +28,10 @@ def _reading(
     rating: Annotated[str | None, _option(text="Column of the ratings.")] = None,
     time: Annotated[str | None, _option(text="Column of the times.")] = None,
     min_rating: Annotated[float | None, _option(text="Lower ratings are no positives.")] = None,
-    min_user: Annotated[int | None, _option(text="Drop users with fewer positives.")] = None,
-    core: Annotated[int | None, _option(text="Drop users and items with fewer, again and again.")] = None,
+    min_user_interactions: Annotated[int | None, _option(text="Drop users with fewer positives.")] = None,
+    min_item_interactions: Annotated[int | None, _option(text="Drop items with fewer positives.")] = None,
+    core: Annotated[int | None, _option(text="k of a k-core: both of the above, for users and items alike.")] = None,
+    min_user: Annotated[int | None, typer.Option("--min-user", hidden=True)] = None,  # the old name
     text_ids: Annotated[bool, _option("--text-ids", text="Keep numbers as text in ids.")] = False,
     file_format: Annotated[str | None, _option("--format", text="Format of the file, guessed by default.")] = None,
     separator: Annotated[str | None, _option(text=r"Between columns; \t is a tab.")] = None,
@@ -40,7 +42,14 @@ def _reading(
     """Return the options that were given, as `dpcml.data.catalog.load_or_read` takes them."""
     tab = None if separator is None else separator.replace("\\t", "\t")
     columns = {"user": user, "item": item, "rating": rating, "time": time}
-    rules = {"min_rating": min_rating, "min_user": min_user, "core": core, "text_ids": text_ids or None}
+    rules = {
+        "min_rating": min_rating,
+        "min_user_interactions": min_user_interactions,
+        "min_item_interactions": min_item_interactions,
+        "core": core,
+        "min_user": min_user,  # a warning says its new name
+        "text_ids": text_ids or None,
+    }
     file = {"format": file_format, "separator": tab, "header": header, "encoding": encoding, "items": items}
     return {name: value for name, value in (columns | rules | file).items() if value is not None}
 

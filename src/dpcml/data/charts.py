@@ -109,7 +109,7 @@ def plot(description: Description, path: str | Path, title: str = "") -> Path:
     --------
     >>> import tempfile
     >>> from dpcml.data.describe import describe
-    >>> from dpcml.data.planted import planted
+    >>> from dpcml.data.synthetic import planted
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = plot(describe(planted(80, 60).data), Path(folder) / "world.svg", title="planted")
     ...     file.read_text().lstrip().startswith("<?xml")

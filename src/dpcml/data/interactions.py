@@ -1,4 +1,4 @@
-"""`Interactions`: who likes what, with the ids that the outside world uses."""
+"""`Interactions`: the user-item matrix of implicit feedback, with external ids."""
 
 from __future__ import annotations
 
@@ -12,16 +12,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.data.checks import check_codes, low_entries, matrix_entries
-from dpcml.data.ids import id_array, known, unique_ids
-from dpcml.data.items import ItemTable
-from dpcml.data.pairs import csr_of_pairs
-from dpcml.data.preparation import Preparation as Preparation
+from dpcml.data.csr import below_threshold, check_codes, csr_of_pairs, matrix_entries
+from dpcml.data.items import ItemTable, id_array, known, unique_ids
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
 from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from dpcml.data.split import Split
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What was done to the rows of a source before they became positives."""
+
+    rows: int = 0  # rows in the source
+    below_rating: int = 0  # rows under the rating threshold
+    duplicates: int = 0  # further rows of a (user, item) pair
+    users_dropped: int = 0  # users with too few positives
+    items_dropped: int = 0  # items with too few positives (k-core), or left without any
+    notes: tuple[str, ...] = ()  # what a reader guessed or found
+
+    def lines(self) -> list[str]:
+        """Return the report as lines of text; steps that changed nothing are left out."""
+        counts = {
+            "rows below the rating threshold": self.below_rating,
+            "duplicate rows collapsed": self.duplicates,
+            "users dropped, too few positives": self.users_dropped,
+            "items dropped, too few positives": self.items_dropped,
+        }
+        return [*self.notes, *(f"{name}: {count:,}" for name, count in counts.items() if count)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +133,7 @@ class Interactions:
                [0., 1.]], dtype=float32)
         """
         entries = matrix_entries(matrix)
-        low = low_entries(entries.data, min_rating)
+        low = below_threshold(entries.data, min_rating)
         keep = (entries.data != 0) & ~low
         n_users, n_items = entries.shape
         users = unique_ids(user_ids, n_users, "user_ids")

@@ -1,20 +1,120 @@
-"""From rows to `Interactions`: check values, apply the rules, collapse duplicates."""
+"""From rows to `Interactions`: typed values, rating threshold, k-core filter, duplicates."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
-from dpcml.data.columns import Columns, assign_columns
+from dpcml.data.columns import Columns, Where, assign_columns, encode_ids, numbers, seconds
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
-from dpcml.data.rules import Rules, drop_thin
-from dpcml.data.values import Where, encode_ids, numbers, seconds
 from dpcml.utils.arrays import BoolArray
-from dpcml.utils.errors import DataError
+from dpcml.utils.checks import at_least
+from dpcml.utils.deprecation import rename_arguments
+from dpcml.utils.errors import DataError, ParameterError, did_you_mean
+
+OLD_NAMES = {"min_user": "min_user_interactions", "min_item": "min_item_interactions"}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which rows count as positives, and which users and items are kept.
+
+    Examples
+    --------
+    >>> Rules.of({"min_rating": 4, "min_user_interactions": 5})
+    Rules(min_rating=4, min_user_interactions=5, min_item_interactions=1, core=1, text_ids=False)
+    >>> Rules.of({"min_ratings": 5})
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: unknown option 'min_ratings': did you mean 'min_rating'?
+    """
+
+    min_rating: float | None = None  # rows with a lower rating are no positives; None: every row is one
+    min_user_interactions: int = 1  # users with fewer positives are dropped
+    min_item_interactions: int = 1  # items with fewer positives are dropped
+    core: int = 1  # k of the k-core: the least number of positives for users and items alike
+    text_ids: bool = False  # keep ids as text, even where all of them are whole numbers
+
+    def __post_init__(self) -> None:
+        for name in ("min_user_interactions", "min_item_interactions", "core"):
+            at_least(name, getattr(self, name), 1)
+        least: Any = self.min_rating
+        if least is not None and (not isinstance(least, (int, float, np.number)) or not np.isfinite(least)):
+            raise ParameterError(f"min_rating={least!r}: must be a finite number")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Rules:
+        """Build from options by name; old names give a warning, unknown ones an error."""
+        options = rename_arguments("reading data", options, OLD_NAMES, stacklevel=5)
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise ParameterError(f"unknown option {name!r}: {did_you_mean(name, known)}")
+        return cls(**options)
+
+
+def k_core(data: Interactions, rules: Rules) -> Interactions:
+    """Drop users and items with too few positives, again and again until all that are left have enough.
+
+    ``preparation`` of the result counts what was dropped. Every user and item that is left has a positive.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.array([[1, 1, 0], [0, 1, 0]]))
+    >>> core = k_core(data, Rules(min_user_interactions=2))
+    >>> core, core.preparation.users_dropped, core.preparation.items_dropped
+    (Interactions(1 users, 2 items, 2 positives), 1, 1)
+    """
+    least_user = max(rules.min_user_interactions, rules.core)
+    least_item = max(rules.min_item_interactions, rules.core)
+    if data.n_positives and data.per_user.min() >= least_user and data.per_item.min() >= least_item:
+        return data
+    rows = data.rows
+    keep = np.ones(data.n_positives, dtype=bool)
+    while True:
+        per_user = np.bincount(rows[keep], minlength=data.n_users)
+        per_item = np.bincount(data.indices[keep], minlength=data.n_items)
+        drop = keep & ((per_user < least_user)[rows] | (per_item < least_item)[data.indices])
+        if not drop.any():
+            break
+        keep &= ~drop
+    if not keep.any():
+        raise DataError(_nothing_left(data, rules))
+    left = data.select(keep)
+    some_users, some_items = left.per_user > 0, left.per_item > 0
+    done = replace(
+        data.preparation,
+        users_dropped=data.preparation.users_dropped + int((~some_users).sum()),
+        items_dropped=data.preparation.items_dropped + int((~some_items).sum()),
+    )
+    new_item = np.cumsum(some_items, dtype=np.int32) - 1
+    return replace(
+        left,
+        indptr=left.indptr[np.append(True, some_users)],  # users who are dropped have nothing between theirs
+        indices=new_item[left.indices],
+        user_ids=data.user_ids[some_users],
+        items=data.items.select(some_items),
+        preparation=done,
+        split_hash=data.split_hash,
+    )
+
+
+def _nothing_left(data: Interactions, rules: Rules) -> str:
+    if not data.n_positives:
+        least = rules.min_rating
+        return "there are no positives" if least is None else f"no rating reaches min_rating={least:g}; lower it"
+    names = ("min_user_interactions", "min_item_interactions", "core")
+    limits = " and ".join(f"{name}={getattr(rules, name)}" for name in names if getattr(rules, name) > 1)
+    return (
+        f"all {data.n_users:,} users are filtered out by {limits}: the most active user has"
+        f" {data.per_user.max()} positives, the most popular item {data.per_item.max()}; lower it"
+    )
 
 
 def from_frame(
@@ -39,7 +139,8 @@ def from_frame(
     items
         Titles and attributes; found by item id.
     **rules
-        The fields of `Rules`: ``min_rating``, ``min_user``, ``core``, ``text_ids``.
+        The fields of `Rules`: ``min_rating``, ``min_user_interactions``, ``min_item_interactions``, ``core``,
+        ``text_ids``.
 
     Examples
     --------
@@ -137,7 +238,7 @@ def prepare(
         timestamps=None if times is None else times[keep], preparation=done,
     )  # fmt: skip
     try:
-        data = drop_thin(data, rules)
+        data = k_core(data, rules)
         return data if items is None else _describe(data, items)
     except DataError as error:
         raise DataError(f"{source}: {error}") from None

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions, as_interactions
-from dpcml.data.merging import merge
+from dpcml.data.merge import merge
 from dpcml.models.base import Recommender
 from dpcml.models.histories import likes_of
 from dpcml.models.partial import grow

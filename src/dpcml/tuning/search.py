@@ -114,7 +114,7 @@ def tune(
 
     Examples
     --------
-    >>> from dpcml.data.planted import planted
+    >>> from dpcml.data.synthetic import planted
     >>> found = tune(planted(80, 60, seed=0).data, "itemknn", budget=3)
     >>> found.trials, sorted(found.best_parameters)
     (3, ['k', 'shrink'])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpcml.data.catalog import CATALOG, fetch, load, load_or_read, locate, places
-from dpcml.data.catalog.tags import read_tags
+from dpcml.data.readers.items import read_tags
 from dpcml.utils.errors import DataError, DownloadError, ParameterError
 
 RATINGS = "".join(
@@ -81,7 +81,7 @@ def test_lists_of_positives(data: Path) -> None:
     put(data / "steam-200k", positives__dat="5 1 2 3 4 9\n2 1 2\n")
     found = load("steam-200k")
     assert (found.n_users, found.n_positives) == (1, 5)
-    assert load("steam-200k", min_user=1).n_users == 2
+    assert load("steam-200k", min_user_interactions=1).n_users == 2
 
 
 def test_citeulike_has_tags(data: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_folder_without_the_ratings_is_not_the_set(data: Path) -> None:
 
 
 def test_only_rules_of_a_named_set_can_be_chosen(data: Path) -> None:
-    with pytest.raises(ParameterError, match=r"user='a'.*only core, items, min_rating"):
+    with pytest.raises(ParameterError, match=r"user='a'.*only core, items, min_item_interactions, min_rating"):
         load("ml-1m", user="a")
 
 
@@ -142,7 +142,7 @@ def test_load_or_read_takes_names_files_and_folders(data: Path, tmp_path: Path) 
     (tmp_path / "likes.csv").write_text("user,item\nann,tea\nbob,tea\n")
     assert load_or_read("gowalla").n_positives == 3
     assert load_or_read(folder).n_positives == 3
-    assert load_or_read(tmp_path / "likes.csv", min_user=1).n_users == 2
+    assert load_or_read(tmp_path / "likes.csv", min_user_interactions=1).n_users == 2
     with pytest.raises(DataError, match="a folder; pass a file"):
         load_or_read(tmp_path)
 

@@ -107,7 +107,7 @@ def test_columns_make_no_sense_here(file: Path) -> None:
 
 
 def test_citeulike_has_the_counts_of_the_paper(real_data: Path) -> None:
-    data = read(real_data / "citeulike-t" / "users.dat", min_user=5)
+    data = read(real_data / "citeulike-t" / "users.dat", min_user_interactions=5)
     assert (data.n_users, data.item_id_space, data.n_positives) == (5_219, 25_975, 125_580)
 
 

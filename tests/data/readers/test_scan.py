@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpcml.data.readers.scan import BLOCK, Records, line_blocks, records
-from dpcml.data.readers.text import Source
+from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError
 
 

@@ -1,9 +1,13 @@
-"""CSV and TSV: separators, headers and columns, guessed or given."""
+"""CSV, TSV and Parquet: separators, headers and columns, guessed or given."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
+import polars as pl
 import pytest
 
 from dpcml import Interactions
@@ -205,9 +209,9 @@ def test_header_and_nothing_else(write) -> None:
 
 
 def test_everybody_filtered_out(write) -> None:
-    match = r"likes\.csv: all 2 users are filtered out by min_user=5: the most active has 1"
+    match = r"likes\.csv: all 2 users are filtered out by min_user_interactions=5: the most active user has 1"
     with pytest.raises(DataError, match=match):
-        read(write("user,item\n1,2\n2,2\n"), min_user=5)
+        read(write("user,item\n1,2\n2,2\n"), min_user_interactions=5)
     with pytest.raises(DataError, match=r"likes\.csv: no rating reaches min_rating=6"):
         read(write("user,item,rating\n1,2,5\n"), min_rating=6)
 
@@ -236,7 +240,85 @@ def test_is_number() -> None:
 
 def test_movielens_flags_at_full_length(real_data: Path) -> None:
     file = real_data / "ml-1m" / "interactions.tsv"
-    data = read(file, rating="rating_ge4", min_rating=1, min_user=5)
+    data = read(file, rating="rating_ge4", min_rating=1, min_user_interactions=5)
     assert (data.n_users, data.item_id_space) == (6_034, 3_953)
     assert data.preparation.rows == 1_000_209
     assert data.preparation.rows - data.preparation.below_rating == 575_281
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Path:
+    path = tmp_path / "likes.parquet"
+    pl.DataFrame(
+        {
+            "who": ["ann", "ann", "bob"],
+            "item_id": [3, 5, 3],
+            "rating": [5.0, 1.0, 4.0],
+            "timestamp": [datetime(1970, 1, 1, 0, 0, second) for second in (1, 2, 3)],
+        }
+    ).write_parquet(path)
+    return path
+
+
+def test_parquet(parquet: Path) -> None:
+    data = read(parquet, user="who", min_rating=4)
+    assert data.user_ids.tolist() == ["ann", "bob"]
+    assert data.item_ids.tolist() == [3]
+    assert data.timestamps is not None
+    assert data.timestamps.tolist() == [1.0, 3.0]
+    assert data.preparation.notes[0] == "format: parquet"
+
+
+def test_parquet_is_known_by_its_content(parquet: Path) -> None:
+    renamed = parquet.rename(parquet.with_name("likes.bin"))
+    assert read(renamed, user="who").n_positives == 3
+
+
+def test_wrong_column_of_parquet(parquet: Path) -> None:
+    with pytest.raises(DataError, match=r"likes\.parquet: no column 'x' for the user; the columns are 'who'"):
+        read(parquet, user="x")
+
+
+def test_options_of_text_tables_are_refused(parquet: Path) -> None:
+    with pytest.raises(ParameterError, match="separator=',': files of format 'parquet' take no such option"):
+        read(parquet, user="who", separator=",")
+
+
+def test_truncated_parquet(parquet: Path) -> None:
+    whole = parquet.read_bytes()
+    for keep in range(4, len(whole), 7):
+        parquet.write_bytes(whole[:keep])
+        with pytest.raises(DataError, match=r"likes\.parquet: no readable Parquet file"):
+            read(parquet, user="who")
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zstd"])
+def test_parquet_damaged_within(tmp_path: Path, compression: Literal["uncompressed", "zstd"]) -> None:
+    parquet = tmp_path / "likes.parquet"
+    rng = np.random.default_rng(0)
+    names = [f"u{k}" for k in rng.integers(0, 50, 400)]
+    pl.DataFrame({"user": names, "item": rng.integers(0, 90, 400)}).write_parquet(parquet, compression=compression)
+    whole, refused = np.fromfile(parquet, dtype=np.uint8), 0
+    for _ in range(60):
+        damaged = whole.copy()
+        damaged[rng.integers(4, len(whole) - 8, 4)] = rng.integers(0, 256, 4)
+        damaged.tofile(parquet)
+        try:
+            read(parquet)  # bytes of a value may change without harm to the file
+        except DataError:
+            refused += 1
+    assert refused
+
+
+def test_bad_values_of_parquet_name_the_row(tmp_path: Path) -> None:
+    parquet = tmp_path / "likes.parquet"
+    pl.DataFrame({"user": [1, None], "item": [1, 2]}).write_parquet(parquet)
+    with pytest.raises(DataError, match=r"likes\.parquet, row 2: the user id is missing"):
+        read(parquet)
+
+
+def test_nested_ids_of_parquet_are_refused(tmp_path: Path) -> None:
+    parquet = tmp_path / "likes.parquet"
+    pl.DataFrame({"user": [[1], [2]], "item": [1, 2]}).write_parquet(parquet)
+    with pytest.raises(DataError, match=r"user ids of type List\(Int64\): must be whole numbers or text"):
+        read(parquet)

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.data.ids import positions
 from dpcml.data.interactions import Interactions
-from dpcml.data.items import ItemTable
+from dpcml.data.items import ItemTable, positions
 from dpcml.utils.errors import ParameterError
 
 Catalogue = Callable[[Path], ItemTable | None]  # finds titles and attributes in a set's folder

@@ -15,7 +15,8 @@ from dpcml.data.catalog.download import download, locked
 from dpcml.data.catalog.sets import CATALOG
 from dpcml.data.catalog.transfer import Progress
 from dpcml.data.interactions import Interactions
-from dpcml.data.rules import Rules
+from dpcml.data.prepare import OLD_NAMES, Rules
+from dpcml.utils.deprecation import rename_arguments
 from dpcml.utils.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
 from dpcml.utils.files import cache_folder
 
@@ -63,8 +64,8 @@ def load(name: str, *, progress: Progress | None = None, **overrides: Any) -> In
     progress
         Told about bytes done and in total while fetching.
     **overrides
-        Rules to use in place of the paper's: ``min_rating``, ``min_user``, ``core``, ``text_ids``; ``items``
-        for another catalogue of titles and attributes.
+        Rules to use in place of the paper's: ``min_rating``, ``min_user_interactions``,
+        ``min_item_interactions``, ``core``, ``text_ids``; ``items`` for another catalogue of titles and attributes.
 
     Examples
     --------
@@ -72,9 +73,10 @@ def load(name: str, *, progress: Progress | None = None, **overrides: Any) -> In
     Traceback (most recent call last):
     ...
     dpcml.utils.errors.ParameterError: user='uid': the files of 'ml-1m' are known; for a named set only core,
-    items, min_rating, min_user, text_ids can be chosen
+    items, min_item_interactions, min_rating, min_user_interactions, text_ids can be chosen
     """
     data_set = CATALOG[name]
+    overrides = rename_arguments("load", overrides, OLD_NAMES, stacklevel=3)
     _check(name, overrides)
     folder = locate(name)
     if folder is None:
@@ -150,6 +152,7 @@ def load_or_read(source: str | Path, *, progress: Progress | None = None, **opti
         name = path.resolve().name
         if name not in CATALOG or CATALOG[name].layout(path) is None:
             raise DataError(f"{path}: a folder; pass a file, or a folder with the name and the files of a named set")
+        options = rename_arguments("load_or_read", options, OLD_NAMES)
         _check(name, options)
         return _load_from(CATALOG[name], path, **options)
     if not path.exists():

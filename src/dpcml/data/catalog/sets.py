@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpcml.data.catalog.dataset import Catalogue, Counts, DataSet, Download, Layout
-from dpcml.data.catalog.tags import read_tags
 from dpcml.data.items import ItemTable
+from dpcml.data.readers.items import read_tags
 from dpcml.utils.registry import Registry
 
 CATALOG: Registry[DataSet] = Registry("data set")
@@ -50,10 +50,10 @@ def movielens(
     )
 
 
-STARS = {"format": "movielens", "min_rating": 4, "min_user": 5}
+STARS = {"format": "movielens", "min_rating": 4, "min_user_interactions": 5}
 TSV = {"format": "tsv", "separator": "\t", "header": True}
 FLAGS = {**TSV, "user": "userID", "item": "movieID", "rating": "rating_ge4"}
-LISTS = {"format": "count-then-ids", "min_user": 5}
+LISTS = {"format": "count-then-ids", "min_user_interactions": 5}
 MOVIES = titles_from("movies.dat")
 DAT_FILES = {"ratings.dat": "ratings.dat", "movies.dat": "movies.dat"}
 
@@ -80,7 +80,7 @@ CATALOG.add(
             Layout(
                 ("interactions.tsv",),
                 catalogue=MOVIES,
-                options={**FLAGS, "min_rating": 1, "min_user": 5},
+                options={**FLAGS, "min_rating": 1, "min_user_interactions": 5},
                 missing=(1, 1193),
                 fixed={"min_rating": FLAG_ONLY},
             ),
@@ -116,7 +116,7 @@ CATALOG.add(
             ),
         ),
         layouts=(
-            Layout(("steam-200k.csv",), options={"format": "steam", "min_user": 5}),
+            Layout(("steam-200k.csv",), options={"format": "steam", "min_user_interactions": 5}),
             Layout(("positives.dat",), options=LISTS),
         ),
         counts=Counts(3_757, 5_113, 115_139),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import polars as pl
 
+from dpcml.data.columns import Where
 from dpcml.data.readers.compact import KINDS, joined_pieces
-from dpcml.data.readers.text import Source
-from dpcml.data.values import Where
+from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.registry import Registry
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from dpcml.data.columns import LARGEST_ID
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
 from dpcml.data.readers.scan import line_blocks
-from dpcml.data.readers.text import Source
-from dpcml.data.values import LARGEST_ID
+from dpcml.data.readers.source import Source
 from dpcml.utils.arrays import Array, IntArray
 from dpcml.utils.errors import DataError
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from dpcml.data.readers.compact import joined_compactly
-from dpcml.data.readers.text import Source
+from dpcml.data.readers.source import Source
 from dpcml.utils.arrays import Array, BoolArray, IntArray
 from dpcml.utils.errors import DataError
 

@@ -1,4 +1,4 @@
-"""CSV and TSV: the separator, the header and the columns are guessed where the caller does not name them."""
+"""CSV, TSV and Parquet: tables with a column each for user, item, rating and time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, assign_columns, plain
+import polars as pl
+
+from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, assign_columns, normalized
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader
 from dpcml.data.readers.scan import Records, records
-from dpcml.data.readers.text import Source
+from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError, ParameterError
 
 SAMPLE = 200  # records that separator, header and numeric columns are guessed from
@@ -98,7 +100,7 @@ def open_table(
     separators
         Those to try.
     known
-        Column names, in `plain` spelling, that give a header away.
+        Column names, as `normalized` spells them, that give a header away.
     given
         Column names the caller chose; one of them in the first line makes it a header.
 
@@ -166,7 +168,7 @@ def _is_header(rows: Sequence[Sequence[str]], known: Collection[str], given: Col
     """Return whether the first row names columns: by a common or chosen name, or by text above numbers."""
     first, rest = rows[0], rows[1:]
     chosen = {name for name in given if name and _position(name) is None}
-    if any(plain(cell) in known or cell.strip() in chosen for cell in first):
+    if any(normalized(cell) in known or cell.strip() in chosen for cell in first):
         return True
     if any(is_number(cell) for cell in first):
         return False
@@ -223,3 +225,51 @@ def share_of_numbers(cells: Sequence[str]) -> float:
 
 READERS.add("csv", Tables())
 READERS.add("tsv", Tables(("\t",), (".tsv", ".tab")))
+
+
+MAGIC = "PAR1"
+
+
+class Parquet(Reader):
+    """Parquet, told by its first four bytes."""
+
+    takes = frozenset({"user", "item", "rating", "time"})
+
+    def matches(self, name: str, head: str) -> int:
+        """Certain where the magic letters stand, likely by name."""
+        return 3 if head.startswith(MAGIC) else 2 * name.endswith((".parquet", ".pq"))
+
+    def parse(self, source: Source, options: Options) -> Parsed:
+        """Return the columns for user, item, rating and time, with their types."""
+        given = Columns(options.user, options.item, options.rating, options.time)
+        columns, notes = assign_columns(parquet_names(source), given, source.name)
+        named = columns.named()
+        table = parquet_columns(source, list(named.values())).select(
+            pl.col(name).alias(role) for role, name in named.items()
+        )
+        return Parsed(table, lambda row: f"{source.name}, row {row + 1}", notes)
+
+
+def parquet_names(source: Source) -> list[str]:
+    """Return the names of a Parquet file's columns, or say that the file is damaged."""
+    try:
+        return list(pl.read_parquet_schema(io.BytesIO(source.raw)))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        raise _damaged(source, error) from None
+
+
+def parquet_columns(source: Source, names: list[str]) -> pl.DataFrame:
+    """Return some columns of a Parquet file, or say that the file is damaged."""
+    try:
+        return pl.read_parquet(io.BytesIO(source.raw), columns=names)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        raise _damaged(source, error) from None
+
+
+def _damaged(source: Source, error: BaseException) -> DataError:
+    panic = isinstance(error, pl.exceptions.PanicException)  # its text speaks of polars' inside
+    reason = "its bytes make no sense" if panic else str(error).partition("\n")[0]
+    return DataError(f"{source.path}: no readable Parquet file ({reason}); write or fetch it again")
+
+
+READERS.add("parquet", Parquet())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dpcml.data.catalog.find import locate
-from dpcml.data.planted import planted
+from dpcml.data.synthetic import planted
 from dpcml.models import create
 from dpcml.paper import runner
 from dpcml.paper.document import Block, Details, Heading, Note, Notes

@@ -3,7 +3,7 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.data.merging import merge
+from dpcml.data.merge import merge
 from dpcml.utils.errors import DataError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpcml.data.pairs import csr_of_pairs, distinct
+from dpcml.data.csr import csr_of_pairs, distinct
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])

@@ -149,8 +149,8 @@ def test_unknown_format(tmp_path: Path) -> None:
 
 
 def test_unknown_option(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="unknown option 'min_users': did you mean 'min_user'"):
-        read(tmp_path / "a.csv", min_users=5)
+    with pytest.raises(ParameterError, match="unknown option 'min_ratings': did you mean 'min_rating'"):
+        read(tmp_path / "a.csv", min_ratings=5)
 
 
 def test_no_files() -> None:

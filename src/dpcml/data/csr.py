@@ -1,4 +1,4 @@
-"""Checks of what `Interactions` are built from."""
+"""Checked parts of a user-item matrix, and the CSR built from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.utils.arrays import Array, BoolArray, IntArray
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.errors import DataError, ParameterError
 
 
@@ -32,12 +32,12 @@ def matrix_entries(matrix: Any) -> sparse.coo_array:
     return entries
 
 
-def low_entries(values: Array, min_rating: float | None) -> BoolArray:
+def below_threshold(values: Array, min_rating: float | None) -> BoolArray:
     """Return which values lie under the threshold; without one, refuse negative values.
 
     Examples
     --------
-    >>> low_entries(np.array([5, 3, 4]), 4).tolist()
+    >>> below_threshold(np.array([5, 3, 4]), 4).tolist()
     [False, True, False]
     """
     if min_rating is not None:
@@ -67,3 +67,43 @@ def check_codes(codes: IntArray, count: int, kind: str) -> None:
             raise DataError(
                 f"{kind} position {extreme}: positions of {count} {kind}s must lie between 0 and {count - 1}"
             )
+
+
+def csr_of_pairs(
+    users: IntArray, items: IntArray, shape: tuple[int, int], timestamps: FloatArray | None = None
+) -> tuple[IntArray, IntArray, FloatArray | None]:
+    """Return row pointers, item positions and times of parallel pairs; of one that repeats, the latest counts.
+
+    Examples
+    --------
+    >>> indptr, indices, _ = csr_of_pairs(np.array([1, 0, 1, 1]), np.array([2, 1, 0, 2]), (2, 3))
+    >>> indptr.tolist(), indices.tolist()
+    ([0, 1, 3], [1, 0, 2])
+    """
+    stride = max(shape[1], 1)
+    keys: IntArray = users.astype(np.int64)  # in place from here on: with many pairs each copy counts
+    keys *= stride
+    keys += items
+    if timestamps is None:
+        keys.sort()
+        keys = distinct(keys)
+    else:
+        order = np.lexsort((timestamps, keys))
+        keys = keys[order]
+        last = np.append(keys[1:] != keys[:-1], True)[: len(keys)]
+        keys, timestamps = keys[last], timestamps[order[last]]
+    indptr = np.searchsorted(keys, np.arange(shape[0] + 1) * stride)
+    keys %= stride
+    return indptr, keys.astype(np.int32), timestamps
+
+
+def distinct(ordered: IntArray) -> IntArray:
+    """Return the distinct values of ascending ones; `np.unique` hashes first, which takes many times as long.
+
+    Examples
+    --------
+    >>> distinct(np.array([2, 2, 5])).tolist()
+    [2, 5]
+    """
+    first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    return ordered if first.all() else ordered[first]

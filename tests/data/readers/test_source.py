@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcml.data.readers.text import HEAD, Source, open_source
+from dpcml.data.readers.source import HEAD, Source, open_source
 from dpcml.utils.errors import DataError, ParameterError
 
 

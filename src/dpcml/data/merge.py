@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dpcml.data.ids import as_integer, positions
 from dpcml.data.interactions import Interactions
-from dpcml.data.items import Attributes, ItemTable
+from dpcml.data.items import Attributes, ItemTable, as_integer, positions
 from dpcml.utils.arrays import Array, IntArray
 from dpcml.utils.errors import DataError
 

@@ -1,4 +1,4 @@
-"""Titles and attributes of items: ``movies.dat``, ``u.item``, or any table with an id column."""
+"""Item titles and attributes: ``movies.dat``, ``u.item``, CiteULike's tags, or any table with an id column."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dpcml.data.columns import COMMON_NAMES, plain
+from dpcml.data.columns import COMMON_NAMES, Where, encode_ids, normalized, reject
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.readers.base import Options
-from dpcml.data.readers.parquet import MAGIC, parquet_columns, parquet_names
 from dpcml.data.readers.scan import records
-from dpcml.data.readers.tables import open_table
-from dpcml.data.readers.text import Source, open_source
-from dpcml.data.values import Where, encode_ids, reject
-from dpcml.utils.arrays import BoolArray
+from dpcml.data.readers.source import Source, open_source
+from dpcml.data.readers.tables import MAGIC, open_table, parquet_columns, parquet_names
+from dpcml.utils.arrays import BoolArray, IntArray
 from dpcml.utils.errors import DataError
 
 ID_NAMES = ("id", *COMMON_NAMES["item"])
@@ -153,7 +151,7 @@ def _pick(names: Sequence[str], given: Mapping[str, str | None], source: Source)
     listed = ", ".join(repr(name) for name in names)
     picked: dict[str, str] = {}
     for role, common in (("item", ID_NAMES), ("title", TITLE_NAMES), ("attributes", ATTRIBUTE_NAMES)):
-        free = {plain(name): name for name in reversed(names) if name not in picked.values()}
+        free = {normalized(name): name for name in reversed(names) if name not in picked.values()}
         name = given[role] or next((free[word] for word in common if word in free), None)
         if name is not None and name not in names:
             raise DataError(f"{source.name}: no column {name!r} for the {role}; the columns are {listed}")
@@ -188,3 +186,64 @@ def _item_table(source: Source, found: _Found, text_ids: bool) -> ItemTable:
         titles = np.array([word or str(ids[code]) for word, code in zip(words, codes, strict=True)], dtype=object)
     sets = found.sets if found.sets and any(found.sets) else None
     return ItemTable(ids[codes], titles, None if sets is None else Attributes.from_sets(sets))
+
+
+def read_tags(tag_items: str | Path, names: str | Path) -> ItemTable:
+    r"""Read a catalogue from two parallel files: the items of each tag, and the tags' names.
+
+    Parameters
+    ----------
+    tag_items
+        One line per tag: how many items, then their ids. The catalogue is 0 up to the largest id.
+    names
+        The name of the tag on the same line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lists, names = Path(folder) / "tag-item.dat", Path(folder) / "tags.dat"
+    ...     _ = lists.write_text("2 0 3\n1 3\n"), names.write_text("graphs\nproofs\n")
+    ...     articles = read_tags(lists, names)
+    >>> len(articles), articles.attributes.of(3)
+    (4, ['graphs', 'proofs'])
+    """
+    tag_items, names = Path(tag_items), Path(names)
+    lists = [_numbers(tag_items, line, text) for line, text in enumerate(_lines(tag_items), 1)]
+    tags = [text.strip() for text in _lines(names)]
+    if len(lists) != len(tags):
+        raise DataError(
+            f"{tag_items.name} has {len(lists):,} lines and {names.name} {len(tags):,}:"
+            " the two files must have a line for each tag"
+        )
+    items = np.concatenate([np.zeros(0, dtype=np.int64), *lists])
+    if not len(items):
+        raise DataError(f"{tag_items}: no tag has an item; at least one is needed")
+    size = int(items.max()) + 1
+    owners = [tag for tag, held in zip(tags, lists, strict=True) for _ in range(len(held))]
+    return ItemTable(np.arange(size), attributes=Attributes.from_pairs(items, owners, n_items=size))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return text.removesuffix("\n").split("\n")
+
+
+def _numbers(path: Path, line: int, text: str) -> IntArray:
+    """Return the item ids of one line."""
+    try:
+        count, *items = (int(word) for word in text.split())
+    except ValueError:
+        raise DataError(
+            f"{path}, line {line}: must hold a count and then as many item ids, all whole numbers"
+        ) from None
+    if count != len(items):
+        raise DataError(f"{path}, line {line}: announces {count} items and lists {len(items)}")
+    if items and not 0 <= min(items) <= max(items) < 2**31:
+        raise DataError(f"{path}, line {line}: item ids must lie between 0 and {2**31 - 1}")
+    return np.array(items, dtype=np.int64)

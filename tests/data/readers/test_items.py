@@ -9,7 +9,7 @@ import pytest
 
 from dpcml.data.items import ItemTable
 from dpcml.data.readers import read_items
-from dpcml.data.readers.titles import ML_100K_GENRES
+from dpcml.data.readers.items import ML_100K_GENRES
 from dpcml.utils.errors import DataError
 
 

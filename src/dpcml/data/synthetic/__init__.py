@@ -12,9 +12,8 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.data.planted.draws import Block, Catalogue, draw_blocks
-from dpcml.data.planted.names import category_names, titles
-from dpcml.data.planted.parameters import SHORTEST, PlantedParameters
+from dpcml.data.synthetic.generator import SHORTEST, Block, Catalogue, PlantedParameters, draw_blocks
+from dpcml.data.synthetic.titles import category_names, titles
 from dpcml.utils.arrays import FloatArray, IntArray, frozen
 from dpcml.utils.errors import ParameterError, did_you_mean
 from dpcml.utils.files import atomic

@@ -9,10 +9,9 @@ import polars as pl
 import pytest
 
 from dpcml import Interactions
-from dpcml.data.planted import PlantedWorld, planted, planted_blocks
-from dpcml.data.planted import parameters as planted_parameters
-from dpcml.data.planted.draws import Catalogue
-from dpcml.data.planted.names import category_names, titles
+from dpcml.data.synthetic import PlantedWorld, generator, planted, planted_blocks
+from dpcml.data.synthetic.generator import Catalogue
+from dpcml.data.synthetic.titles import category_names, titles
 from dpcml.utils.errors import DpcmlError, ParameterError
 
 
@@ -56,7 +55,7 @@ def test_data_is_a_proper_csr(world):
 def test_lists_vary_around_the_wish(world):
     per_user = world.data.per_user
     assert 0.93 * 40 < per_user.mean() < 1.05 * 40
-    assert per_user.min() >= planted_parameters.SHORTEST
+    assert per_user.min() >= generator.SHORTEST
     assert 0.3 < per_user.std() / per_user.mean() < 0.8
 
 
@@ -141,7 +140,7 @@ def test_most_users_have_minority_positives_to_test_on(world):
 
 @pytest.mark.parametrize("settings", [{}, {"interests": (1, 4), "seed": 3}, {"noise": 0.0, "positives": 9}])
 def test_blocks_are_the_world(settings, monkeypatch):
-    monkeypatch.setattr(planted_parameters, "BLOCK_DRAWS", 2**11)  # some four to fourteen blocks
+    monkeypatch.setattr(generator, "BLOCK_DRAWS", 2**11)  # some four to fourteen blocks
     blocks = list(planted_blocks(700, 800, **settings))
     data = planted(700, 800, **settings).data
     assert len(blocks) > 3
@@ -206,7 +205,7 @@ def test_small_worlds(settings):
 @pytest.mark.parametrize("n_items", [1000, 100_000])
 @pytest.mark.parametrize("n_categories", [1, 12, 40])
 def test_titles_are_unique_and_readable(n_items, n_categories):
-    parameters = planted_parameters.PlantedParameters(1, n_items, n_categories=n_categories, interests=1)
+    parameters = generator.PlantedParameters(1, n_items, n_categories=n_categories, interests=1)
     names = titles(Catalogue.build(parameters).slot_category, np.random.default_rng(0))
     assert len(set(names.tolist())) == n_items
     # words only, with a part number where a category has used up its words
@@ -280,7 +279,7 @@ def test_csv_round_trip(world, tmp_path):
 
 def test_csv_in_pieces_is_the_same_file(world, tmp_path, monkeypatch):
     world.write_csv(tmp_path / "one.csv")
-    monkeypatch.setattr("dpcml.data.planted.world.CSV_ROWS", 1000)
+    monkeypatch.setattr("dpcml.data.synthetic.CSV_ROWS", 1000)
     world.write_csv(tmp_path / "two.csv")
     assert filecmp.cmp(tmp_path / "one.csv", tmp_path / "two.csv", shallow=False)
 

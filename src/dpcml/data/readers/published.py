@@ -1,13 +1,17 @@
-"""MovieLens: ``ratings.dat`` with ``::`` between the fields, and ``u.data`` with tabs."""
+"""Formats of published data sets with fixed columns: MovieLens and Steam-200k."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
+import numpy as np
+import polars as pl
+
+from dpcml.data.columns import reject
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
 from dpcml.data.readers.scan import records
-from dpcml.data.readers.text import Source
+from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError
 
 ROLES = ("user", "item", "rating", "time")
@@ -57,3 +61,48 @@ class MovieLens(Reader):
 
 READERS.add("movielens", MovieLens("::", "movies.dat"))
 READERS.add("movielens-100k", MovieLens("\t", "u.item"))
+
+
+LINE = re.compile(r'\s*\d+,(".*"|[^,]*),(purchase|play),[^,]*,\s*0\s*')
+BEHAVIOURS = ("purchase", "play")
+
+
+@dataclass(frozen=True)
+class Steam(Reader):
+    """The raw CSV of Steam-200k; games go by their titles.
+
+    Parameters
+    ----------
+    behaviour
+        Which rows count: ``"purchase"`` as in the paper, or ``"play"``.
+    """
+
+    behaviour: str = "purchase"
+
+    def matches(self, name: str, head: str) -> int:
+        """Certain where most lines end in behaviour, hours and 0; then purchases count."""
+        lines = first_lines(head)
+        fits = 2 * sum(LINE.fullmatch(line) is not None for line in lines) > len(lines)
+        return 3 * (fits and self.behaviour == BEHAVIOURS[0])
+
+    def parse(self, source: Source, options: Options) -> Parsed:
+        """Return user and title of the rows whose behaviour counts."""
+        rows = records(source, source.text(), ",")
+        if rows.width < 3:
+            raise DataError(f"{source.path}: {rows.width} fields; Steam-200k has user, title, behaviour, hours, 0")
+        cells = rows.compact([0, 1, 2])
+        behaviour = cells["2"].cast(pl.String).fill_null("")
+
+        def line(row: int) -> str:
+            return source.line(rows.line(row))
+
+        unknown = ~behaviour.is_in(BEHAVIOURS)
+        reject(unknown, line, lambda row: f"behaviour {behaviour[row]!r}: must be {' or '.join(BEHAVIOURS)}")
+        kept = np.flatnonzero((behaviour == self.behaviour).to_numpy())
+        table = cells[kept].select("0", "1").rename({"0": "user", "1": "item"})
+        note = f"counted: {self.behaviour}, {len(kept):,} of {len(cells):,} rows"
+        return Parsed(table, lambda row: line(int(kept[row])), (note,))
+
+
+READERS.add("steam", Steam())
+READERS.add("steam-play", Steam("play"))

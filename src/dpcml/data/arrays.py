@@ -15,16 +15,16 @@ from dpcml.utils.checks import check_array, check_positions, csr_from_arrays, cs
 from dpcml.utils.errors import DataError
 
 
-def take_apart(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str | None]]]:
-    """Return the arrays and the texts that make up a data set; `put_together` takes them back.
+def to_arrays(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str | None]]]:
+    """Return the arrays and the texts that make up a data set; `from_arrays` takes them back.
 
     Examples
     --------
     >>> likes = Interactions.from_csr(np.eye(2), user_ids=["ann", "bob"])
-    >>> numbers, texts = take_apart(likes)
+    >>> numbers, texts = to_arrays(likes)
     >>> list(numbers), texts
     (['seen.indptr', 'seen.indices', 'item_ids'], {'user_ids': ['ann', 'bob']})
-    >>> put_together(numbers, texts, facts(likes)).content_hash == likes.content_hash
+    >>> from_arrays(numbers, texts, metadata(likes)).content_hash == likes.content_hash
     True
     """
     items = train.items
@@ -47,12 +47,12 @@ def take_apart(train: Interactions) -> tuple[dict[str, Array], dict[str, list[st
     return numbers, texts
 
 
-def facts(train: Interactions) -> dict[str, Any]:
+def metadata(train: Interactions) -> dict[str, Any]:
     """Return what else is to be said of a data set, as plain data.
 
     Examples
     --------
-    >>> said = facts(Interactions.from_csr(np.eye(2)))
+    >>> said = metadata(Interactions.from_csr(np.eye(2)))
     >>> said["users"], said["items"], said["positives"]
     (2, 2, 2)
     """
@@ -67,8 +67,8 @@ def facts(train: Interactions) -> dict[str, Any]:
     }
 
 
-def put_together(numbers: Mapping[str, Array], texts: Mapping[str, Any], said: Mapping[str, Any]) -> Interactions:
-    """Return the data set that `take_apart` and `facts` gave, checked and without copies of its arrays."""
+def from_arrays(numbers: Mapping[str, Array], texts: Mapping[str, Any], said: Mapping[str, Any]) -> Interactions:
+    """Return the data set that `to_arrays` and `metadata` gave, checked and without copies of its arrays."""
     n_users, n_items = int(said["users"]), int(said["items"])
     indptr = check_array(numbers, "seen.indptr", (n_users + 1,), "iu")
     indices = check_array(numbers, "seen.indices", (int(said["positives"]),), "iu")
