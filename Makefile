@@ -23,8 +23,8 @@ format: .venv/dev.stamp         ## put the code into the house's style
 	$(BIN)/ruff format
 
 bench: .venv/dev.stamp          ## speed as ratios within one run; figures also go to results/bench/
-	$(BIN)/dpcml bench evaluate --out results/bench/evaluate.json
-	$(BIN)/dpcml bench train --out results/bench/train.json
+	$(BIN)/python -m benchmarks evaluate --out results/bench/evaluate.json
+	$(BIN)/python -m benchmarks train --out results/bench/train.json
 
 docs: .venv/dev.stamp           ## the documentation site, in site/
 	$(BIN)/mkdocs build --strict --quiet

@@ -1,7 +1,7 @@
 import numpy as np
 
+from benchmarks.evaluation import bench_evaluation
 from dpcml import Interactions
-from dpcml.benchmarks.evaluation import bench_evaluation
 
 
 def test_both_sides_of_the_ratio_compute_the_same():

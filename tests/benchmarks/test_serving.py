@@ -1,22 +1,21 @@
 import pytest
 
 pytest.importorskip("fastapi")
+from benchmarks.serving import bench_serving, send_load
 from dpcml import ItemKNN, save
-from dpcml.benchmarks.load import put_load
-from dpcml.benchmarks.serving import bench_serving
 from dpcml.utils.errors import ParameterError
 
 
 def test_a_server_is_measured_and_answers_all(blocks, tmp_path):
     folder = save(ItemKNN().fit(blocks), tmp_path / "knn")
-    with pytest.raises(ParameterError, match="at_once=1000: must be above 0 and at most 256"):
-        put_load("http://127.0.0.1:1/", [{}], at_once=1000, requests=1, seconds=1)
-    found = bench_serving(folder, at_once=(1, 4), requests=30, seconds=20)
+    with pytest.raises(ParameterError, match="connections=1000: must be above 0 and at most 256"):
+        send_load("http://127.0.0.1:1/", [{}], connections=1000, requests=1, seconds=1)
+    found = bench_serving(folder, connections=(1, 4), requests=30, seconds=20)
     one, four = found["asked"]["recommend"]
     assert (one["at_once"], four["at_once"]) == (1, 4)
     assert one["requests"] == four["requests"] == 30
     assert 0 < one["p50_milliseconds"] <= one["p99_milliseconds"]
     assert found["items"] == 40
     mixed = found["asked"]["recommend, mixed"]
-    assert [run["errors"] for run in mixed] == [30, 30], "a model without interests refuses the dial"
+    assert [run["errors"] for run in mixed] == [30, 30], "a model without interests rejects mix"
     assert found["errors"] == 60

@@ -3,11 +3,10 @@ import sys
 import numpy as np
 import pytest
 
-import dpcml.benchmarks.training as module
+import benchmarks.training as module
+from benchmarks.training import bench_training
+from benchmarks.workloads import StepConfig
 from dpcml import Interactions
-from dpcml.benchmarks.memory import bench_memory
-from dpcml.benchmarks.setting import Setting
-from dpcml.benchmarks.training import bench_training
 from dpcml.utils.errors import DataError
 
 CONTRACT = {
@@ -44,16 +43,6 @@ def test_without_torch_its_figures_are_none_and_a_note_says_how_to_install(small
     assert found["peak_thread_speedup"] > 0
 
 
-def test_memory_is_that_of_a_process_which_trained(small):
-    of_the_parent = np.ones(900 * 10**6, dtype=np.uint8)  # must not show in the child's peak
-    found = bench_memory(small, Setting(n_vectors=2, dim=8), threads=1)
-    assert found["peak_bytes"] < of_the_parent.nbytes
-    assert found["parameters"] == 8 * (2 * 40 + 60)
-    assert found["needed_bytes"] == 12 * found["parameters"] + small.indptr.nbytes + small.indices.nbytes
-    assert found["peak_bytes"] > found["base_bytes"] > 10**7
-    assert found["bytes_per_parameter"] == found["peak_bytes"] / found["parameters"]
-
-
 def test_data_without_a_negative_is_refused():
     with pytest.raises(DataError, match="likes all 3 items"):
-        Setting().start(Interactions.from_csr(np.ones((2, 3))))
+        StepConfig().init(Interactions.from_csr(np.ones((2, 3))))

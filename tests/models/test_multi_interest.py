@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from benchmarks.fold_in import FromHistories
 from dpcml import CML, DPCML, EASE, GFJA, Interest, Reason, evaluate
-from dpcml.benchmarks.fold_in import FromHistories
 from dpcml.data.synthetic import planted
 from dpcml.utils.errors import DataError, ParameterError, UnknownIdError
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from benchmarks.recommend import clustered
 from dpcml import DPCML
-from dpcml.benchmarks.recommend import clustered
 from dpcml.data.synthetic import planted
 from dpcml.retrieval.ann import AnnIndex, best_with_index, index_of
 from dpcml.retrieval.exact import Catalogue, best_by_distance, nothing_seen, seen_of

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from dpcml.cli import bench, data
+from dpcml.cli import data
 from dpcml.cli.bound import bound
 from dpcml.cli.demo import demo
 from dpcml.cli.doctor import doctor
@@ -23,7 +23,7 @@ from dpcml.cli.serve import serve
 from dpcml.cli.similar import similar
 from dpcml.cli.train import train
 from dpcml.cli.tune import tune
-from dpcml.utils.errors import DpcmlError
+from dpcml.utils.errors import DpcmlError, ParameterError
 
 
 class Commands(TyperGroup):
@@ -56,7 +56,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
-app.add_typer(bench.app, name="bench")
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
@@ -69,6 +68,13 @@ app.command()(reproduce)
 app.command()(serve)
 app.command()(export)
 app.command()(doctor)
+
+
+@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context) -> None:
+    """Name the command that took the place of 'dpcml bench'; to be removed in the next version."""
+    words = " ".join(["python -m benchmarks", *context.args])
+    raise ParameterError(f"dpcml bench: benchmarks have left the package; in a checkout, run '{words}'")
 
 
 def _version(wanted: bool) -> None:

@@ -149,10 +149,10 @@ def fit_memory(model: str, parameters: Mapping[str, Any], train: Interactions) -
 
 def _fit_and_look(name: str, parameters: dict[str, Any], train: Interactions) -> tuple[int, int]:
     model: Any = create(name, **parameters).fit(train)
-    return _peak_bytes(), model.user_vectors_.size + model.item_vectors_.size
+    return peak_bytes(), model.user_vectors_.size + model.item_vectors_.size
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """Return the highest resident memory of this process.
 
     Linux's own count comes first: psutil has no peak there, and ``getrusage`` starts from the size of the parent.

@@ -1,4 +1,4 @@
-"""People who were not in training, served by fold-in, against the same people in training."""
+"""Accuracy of fold-in for users who were left out of training, against training with them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.benchmarks.timing import milliseconds
-from dpcml.benchmarks.vector_models import vector_model
+from benchmarks.timing import latency
+from benchmarks.workloads import multi_interest_model
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.ranks import Scorer
@@ -20,12 +20,12 @@ from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.errors import ParameterError
 
 METRICS = ("P@3", "NDCG@10", "MAP", "MRR")
-ITEMS_TIMED = 50
+ITEMS_TIMED = 50  # history length of timed calls
 
 
 @dataclass(frozen=True)
 class FromHistories:
-    """Scores users by what they like alone, as if they were new."""
+    """Scores users of the training data from their positives alone, as if they were new."""
 
     model: Recommender
     train: Interactions
@@ -53,11 +53,11 @@ def bench_fold_in(
     model
         A model or preset with vectors.
     held_out
-        Share of the users that one of two models never sees; the other is trained with them.
+        Share of the users left out of training of one model; another model is trained with them.
     seeds
         Runs, each with its own split, choice of users and model.
     calls
-        Timed calls of ``fold_in``, with the history of about 50 items.
+        Timed calls of ``fold_in``, with histories of 50 items where there are as many.
     **settings
         Parameters of the model.
 
@@ -101,28 +101,28 @@ def bench_fold_in(
 def _run(data: Interactions, name: str, held_out: float, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
     train, valid, test = data.split((0.6, 0.2, 0.2), seed)
     rng = np.random.default_rng((seed, 1))
-    able = np.flatnonzero(train.per_user)
-    absent = np.sort(rng.choice(able, size=max(1, round(held_out * len(able))), replace=False))
-    there = np.ones(data.n_users, dtype=bool)
-    there[absent] = False
-    parts = train.select(there[train.rows]), valid.select(there[valid.rows])
-    with_them = vector_model(name, random_state=seed, **settings).fit(train, valid)
-    without = vector_model(name, random_state=seed, **settings).fit(*parts)
+    active = np.flatnonzero(train.per_user)
+    left_out = np.sort(rng.choice(active, size=max(1, round(held_out * len(active))), replace=False))
+    kept = np.ones(data.n_users, dtype=bool)
+    kept[left_out] = False
+    parts = train.select(kept[train.rows]), valid.select(kept[valid.rows])
+    with_them = multi_interest_model(name, random_state=seed, **settings).fit(train, valid)
+    without = multi_interest_model(name, random_state=seed, **settings).fit(*parts)
     popular = Popularity().fit(parts[0])
     scorers: dict[str, Scorer] = {"trained": with_them, "folded": FromHistories(without, train), "popularity": popular}
     found: dict[str, Any] = {"model": without}
     for kind, scorer in scorers.items():
-        report = evaluate(scorer, train, test, valid=valid, users=absent, metrics=METRICS)
+        report = evaluate(scorer, train, test, valid=valid, users=left_out, metrics=METRICS)
         found[kind] = report.metrics
     return found
 
 
 def _milliseconds(model: MultiInterest, calls: int) -> dict[str, float]:
-    """Time fold-in as a server would call it: external ids in, vectors out."""
+    """Time ``fold_in`` from external item ids to vectors."""
     ids = model.check_fitted().item_ids
     rng = np.random.default_rng(0)
     size = min(ITEMS_TIMED, len(ids) - 1)
     histories = [rng.choice(ids, size=size, replace=False) for _ in range(calls)]
     model.fold_in(histories[0])  # compiles the kernel, or loads it
-    median, p99 = milliseconds(partial(model.fold_in, history) for history in histories)
+    median, p99 = latency(partial(model.fold_in, history) for history in histories)
     return {"items": size, "median": median, "p99": p99}

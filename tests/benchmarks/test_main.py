@@ -1,10 +1,14 @@
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpcml.cli import app
+from benchmarks.__main__ import app
+from dpcml.cli import app as dpcml_app
 
 
 @pytest.fixture
@@ -15,34 +19,34 @@ def likes(tmp_path):
     return str(tmp_path / "likes.csv")
 
 
-def test_bench_evaluate_prints_one_object(likes):
-    command = ["bench", "evaluate", "--data", likes, "--repeats", "1"]
+def test_evaluate_prints_one_object(likes):
+    command = ["evaluate", "--data", likes, "--repeats", "1"]
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert {"seconds", "ranking_seconds", "numpy_seconds", "ratio_to_numpy"} <= set(found)
     assert found["users"] == 30
     assert "ratio" in CliRunner().invoke(app, command).stdout
 
 
-def test_bench_train_prints_one_object_and_writes_the_same(likes, tmp_path):
+def test_train_prints_one_object_and_writes_the_same(likes, tmp_path):
     pytest.importorskip("torch")
     sizes = ["--vectors", "2", "--dim", "8", "--candidates", "3", "--repeats", "1", "--threads", "1", "--no-cold"]
-    command = ["bench", "train", "--data", likes, *sizes, "--out", str(tmp_path / "a" / "train.json")]
+    command = ["train", "--data", likes, *sizes, "--out", str(tmp_path / "a" / "train.json")]
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     expected = {"seconds_per_epoch", "torch_seconds_per_epoch", "ratio_to_torch", "share_of_peak", "thread_speedup"}
     assert {*expected, "first_call_seconds"} <= set(found)
     assert json.loads((tmp_path / "a" / "train.json").read_text()) == found
 
 
-def test_bench_scaling_prints_the_growth():
-    result = CliRunner().invoke(app, ["bench", "scaling", "--sizes", "2000,4e3", "--items", "300", "--repeats", "1"])
+def test_scaling_prints_the_growth():
+    result = CliRunner().invoke(app, ["scaling", "--sizes", "2000,4e3", "--items", "300", "--repeats", "1"])
     assert result.exit_code == 0, result.output
     assert "growth" in result.stdout
     assert len(result.stdout.splitlines()) == 3
 
 
-def test_bench_methods_prints_one_object_and_writes_the_same(likes, tmp_path):
+def test_methods_prints_one_object_and_writes_the_same(likes, tmp_path):
     chosen = ["--model", "itemknn", "--model", "rp3beta", "--repeats", "1"]
-    command = ["bench", "methods", "--data", likes, *chosen, "--out", str(tmp_path / "methods.json")]
+    command = ["methods", "--data", likes, *chosen, "--out", str(tmp_path / "methods.json")]
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert [one["name"] for one in found["methods"]] == ["itemknn", "rp3beta"]
     assert json.loads((tmp_path / "methods.json").read_text()) == found
@@ -53,22 +57,22 @@ def test_bench_methods_prints_one_object_and_writes_the_same(likes, tmp_path):
 
 @pytest.mark.parametrize("sizes", ["many", "10,20", ""])
 def test_bad_sizes_are_bad_input(sizes):
-    result = CliRunner().invoke(app, ["bench", "scaling", "--sizes", sizes])
+    result = CliRunner().invoke(app, ["scaling", "--sizes", sizes])
     assert result.exit_code == 2
     assert "at least 1000" in result.output
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "train", "methods"])
 def test_unknown_data_is_bad_input(verb):
-    result = CliRunner().invoke(app, ["bench", verb, "--data", "steam-200"])
+    result = CliRunner().invoke(app, [verb, "--data", "steam-200"])
     assert result.exit_code == 2
     assert "did you mean 'steam-200k'" in result.output
 
 
-def test_bench_recommend_measures_exact_search_and_an_index(tmp_path):
+def test_recommend_measures_exact_search_and_an_index(tmp_path):
     pytest.importorskip("usearch")
     out = tmp_path / "recommend.json"
-    result = CliRunner().invoke(app, ["bench", "recommend", "--sizes", "2000", "--out", str(out)])
+    result = CliRunner().invoke(app, ["recommend", "--sizes", "2000", "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "2,000 items" in result.stdout
     found = json.loads(out.read_text())["catalogues"][0]
@@ -76,3 +80,16 @@ def test_bench_recommend_measures_exact_search_and_an_index(tmp_path):
     for search in found["index"]["searches"]:
         assert {"width", "recall", "p50_ms", "p99_ms"} <= set(search)
         assert search["recall"] > 0.95
+
+
+def test_the_old_verb_names_the_new_command():
+    result = CliRunner().invoke(dpcml_app, ["bench", "train", "--data", "planted", "--json"])
+    assert result.exit_code == 2
+    assert "python -m benchmarks train --data planted --json" in result.output
+    assert "bench" not in CliRunner().invoke(dpcml_app, ["--help"]).output
+
+
+def test_runs_as_a_module_from_the_root_of_the_repository():
+    command = [sys.executable, "-m", "benchmarks", "train", "--help"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert "--data" in done.stdout

@@ -1,15 +1,18 @@
 """Seconds from the start of a process to the paper's figure for DPCML2 on Steam-200k, with kernels cached on disk.
 
-The process reads the data, splits it and fits the preset ``dpcml``, which stops by the validation part alone. The test
-part is looked at after every epoch only to know when the paper's figure was reached; those looks are not counted.
+The process reads the data, splits it and fits the preset ``dpcml``, which stops early by the validation part alone.
+After every epoch the model is also evaluated on the test part, to find the epoch that reaches the paper's figure; the
+time of these evaluations is not counted.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from typing import Any
 
-from dpcml.benchmarks.process import received, reply, run_child
+from benchmarks.isolated import run_child
 from dpcml.data.catalog import load_or_read
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import validation
@@ -23,15 +26,15 @@ from dpcml.utils.arrays import FloatArray
 METRIC, TARGET = "P@3", 0.2988  # DPCML2 on Steam-200k in the paper, released protocol
 
 
-class Watched(DPCML):
-    """The model under test, which lets one see its vectors while it trains."""
+class ObservableDPCML(DPCML):
+    """A model that can score users while it is being trained."""
 
     def _learner(self, train_data: Interactions) -> Engine:
         self.engine = super()._learner(train_data)
         return self.engine
 
     def score(self, users: Any) -> FloatArray:
-        """Return scores of the vectors as they are now; shape (users, items)."""
+        """Return scores of the current vectors; shape (users, items)."""
         if hasattr(self, "train_"):
             return super().score(users)
         return nearest_scores(self.engine.user_vectors[users], self.engine.item_vectors)
@@ -40,18 +43,18 @@ class Watched(DPCML):
 def bench_quality(
     data: str = "steam-200k", *, target: float = TARGET, repeats: int = 3, **changes: Any
 ) -> dict[str, Any]:
-    """Train in new processes until validation says stop; the first one, which may compile, is not counted.
+    """Train in new processes until early stopping; the first process, which may compile, is not counted.
 
     Parameters
     ----------
     data
         A named set, or a file.
     target
-        Test P@3 under the released protocol that is to be reached.
+        Test P@3 to reach, under the released protocol.
     repeats
-        Processes after the first; seed k is that of the k-th. The median counts.
+        Processes after the first, with the seeds 0, 1, ...; the median is reported.
     **changes
-        Settings other than those of the preset ``dpcml``.
+        Parameters that differ from the preset ``dpcml``.
 
     Returns
     -------
@@ -76,27 +79,26 @@ def bench_quality(
 
 
 def _run(data: str, target: float, changes: dict[str, Any], seed: int) -> dict[str, Any]:
-    sent = {"data": data, "target": target, "changes": changes, "seed": seed}
-    return run_child("dpcml.benchmarks.time_to_quality", sent)
+    return run_child("benchmarks.quality", data=data, target=target, changes=changes, seed=seed)
 
 
 def measure(data: str, target: float, changes: dict[str, Any], seed: int, started: float) -> dict[str, Any]:
-    """Train as `bench_quality` says, in this process, and say when the target was reached."""
+    """Train in this process; return when the target was reached, see `bench_quality`."""
     train, valid, test = load_or_read(data).split((0.6, 0.2, 0.2), seed)
     _, preset = PRESETS["dpcml"]
-    model = Watched(**{**preset, **changes, "random_state": seed})
+    model = ObservableDPCML(**{**preset, **changes, "random_state": seed})
     reached: dict[str, Any] = {"seconds": None, "epoch": None}
-    looking = 0.0
+    evaluating = 0.0  # seconds
 
-    def look(history: History) -> None:
-        nonlocal looking
+    def evaluate_test(history: History) -> None:
+        nonlocal evaluating
         begun = time.monotonic()
         if reached["epoch"] is None and validation(model, train, test, METRIC) >= target:
-            reached.update(seconds=begun - started - looking, epoch=history.epochs[-1].number)
-        looking += time.monotonic() - begun
+            reached.update(seconds=begun - started - evaluating, epoch=history.epochs[-1].number)
+        evaluating += time.monotonic() - begun
 
-    model.fit(train, valid, callbacks=[look])
-    stopped = time.monotonic() - started - looking
+    model.fit(train, valid, callbacks=[evaluate_test])
+    stopped = time.monotonic() - started - evaluating
     return {
         "seed": seed,
         **reached,
@@ -107,4 +109,4 @@ def measure(data: str, target: float, changes: dict[str, Any], seed: int, starte
 
 
 if __name__ == "__main__":
-    reply(**measure(**received()))
+    sys.stdout.write(json.dumps(measure(**json.loads(sys.argv[1]))) + "\n")

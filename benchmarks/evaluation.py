@@ -1,14 +1,13 @@
-"""Evaluation against what one would write with NumPy: sort each user's scores, then look up the held-out items."""
+"""Evaluation against a plain version with NumPy: sort each user's scores, then look up the held-out items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpcml.benchmarks.timing import best_seconds
+from benchmarks.timing import Jobs, best_seconds
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, select
@@ -16,12 +15,12 @@ from dpcml.evaluation.ranks import rank_held_out
 from dpcml.models.vectors import nearest_scores
 from dpcml.utils.arrays import FloatArray, IntArray
 
-AT = (3, 5, 10, 20)
+CUTOFFS = (3, 5, 10, 20)
 
 
 @dataclass(frozen=True)
 class VectorModel:
-    """Untrained vectors of the size that the paper uses: scoring costs the same, whatever they have learned."""
+    """Random vectors of the size that the paper uses: scoring costs the same as with trained ones."""
 
     user_vectors_: FloatArray  # (users, C, d)
     item_vectors_: FloatArray  # (items, d)
@@ -51,7 +50,7 @@ def bench_evaluation(
     -------
     dict
         ``seconds``: all metrics with scoring; ``ranking_seconds``: ranks and accuracy of given scores;
-        ``numpy_seconds``: the same accuracy from an argsort per user; ``ratio_to_numpy``: the last two's ratio.
+        ``numpy_seconds``: the same accuracy from an argsort per user; ``ratio_to_numpy``: the ratio of these two.
 
     Examples
     --------
@@ -70,17 +69,17 @@ def bench_evaluation(
 
     def ours() -> dict[str, float]:
         ranks = rank_held_out(fixed, train, test, top=0)
-        per_user, _ = select("accuracy", AT).compute(MetricInput(ranks, rules))
+        per_user, _ = select("accuracy", CUTOFFS).compute(MetricInput(ranks, rules))
         return {name: float(np.nanmean(values)) for name, values in per_user.items()}
 
-    jobs: dict[str, Callable[[], object]] = {
-        "all": lambda: evaluate(model, train, test, protocol="text", k=AT),
+    jobs: Jobs = {
+        "all": lambda: evaluate(model, train, test, protocol="text", k=CUTOFFS),
         "ours": ours,
-        "numpy": lambda: plain_evaluation(fixed.scores, train, test, AT),
+        "numpy": lambda: plain_evaluation(fixed.scores, train, test, CUTOFFS),
     }
     jobs["all"]()  # compiles the kernels, or loads them
     seconds = best_seconds(jobs, repeats)
-    expected = plain_evaluation(fixed.scores, train, test, AT)
+    expected = plain_evaluation(fixed.scores, train, test, CUTOFFS)
     return {
         "benchmark": "evaluation",
         "users": data.n_users,
@@ -96,9 +95,9 @@ def bench_evaluation(
 
 
 def plain_evaluation(
-    scores: FloatArray, train: Interactions, test: Interactions, at: tuple[int, ...]
+    scores: FloatArray, train: Interactions, test: Interactions, cutoffs: tuple[int, ...]
 ) -> dict[str, float]:
-    """Evaluate as one would without this library: mask, argsort, look up, average; ties fall as they may.
+    """Return accuracy from a mask, an argsort and a lookup per user; ties are in the order of the sort.
 
     Examples
     --------
@@ -113,7 +112,7 @@ def plain_evaluation(
         held = test.of(user)
         hits = np.isin(np.argsort(-row, kind="stable"), held)
         places = np.flatnonzero(hits) + 1
-        for n in at:
+        for n in cutoffs:
             found.setdefault(f"P@{n}", []).append(hits[:n].sum() / n)
             found.setdefault(f"R@{n}", []).append(hits[:n].sum() / len(held))
             ideal = (1 / np.log2(np.arange(2, min(n, len(held)) + 2))).sum()

@@ -1,4 +1,4 @@
-"""Training against PyTorch, against the machine's peak, on one thread and on all of them: one interleaved run."""
+"""An epoch of training beside PyTorch and a matrix product, on one thread and on all: one interleaved run."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from dpcml.benchmarks.first_batch import first_batch_seconds
-from dpcml.benchmarks.memory import bench_memory
-from dpcml.benchmarks.peak import SIZE, peak_gflops
-from dpcml.benchmarks.setting import Setting
-from dpcml.benchmarks.timing import all_seconds, machine_load
-from dpcml.benchmarks.torch_best import BestTraining
-from dpcml.benchmarks.torch_released import ReleasedTraining
+import psutil
+
+from benchmarks.isolated import PRODUCT_SIZE, epoch_memory, first_batch_seconds, peak_gflops
+from benchmarks.timing import Jobs, all_seconds, spread
+from benchmarks.torch_training import BestTraining, ReleasedTraining
+from benchmarks.workloads import StepConfig
 from dpcml.data.interactions import Interactions
 from dpcml.models.neural.backend import torch_threads
 from dpcml.utils.errors import MissingExtraError
 from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
-RELEASED_BATCHES = 10  # timed per repetition; an epoch is extrapolated from them
-WARM_UP = 2  # epochs before timing, so that the turmoil of a random start is over
-EPOCHS = 4  # one after the other in a turn, as in training
-TURNS = 4  # of one thread against all of them, per repetition: short ones, and noise hits two cores more often than one
-
-Jobs = dict[str, Callable[[], object]]
+RELEASED_BATCHES = 10  # timed per round; an epoch is extrapolated from them
+WARM_UP = 2  # epochs before timing: right after the random initialisation more hinges are active
+EPOCHS = 4  # per call of a job, one after the other as in training
+TURNS = 4  # comparisons of one thread with all threads per round: short ones, because noise hits two cores more often
 
 
 def bench_training(
@@ -38,7 +35,7 @@ def bench_training(
     repeats: int = 5,
     threads: int | None = None,
     released_batches: int = RELEASED_BATCHES,
-    peak_size: int = SIZE,
+    peak_size: int = PRODUCT_SIZE,
     cold: bool = True,
 ) -> dict[str, Any]:
     """Time an epoch of DPCML2 on the training part of a 60/20/20 split, beside PyTorch and a matrix product.
@@ -50,10 +47,10 @@ def bench_training(
     n_vectors, dim, n_candidates, batch_size
         C, d, S and the positives per step.
     repeats
-        Rounds; in each, every job runs once, and one thread against all of them `TURNS` times. The best of each job
-        counts; for ``thread_speedup`` the median of what the turns give.
+        Rounds; in each, every job runs once, and one thread is compared with all threads `TURNS` times. The best of
+        each job is reported; for ``thread_speedup`` the median of the comparisons.
     threads
-        Of our engine, of PyTorch and of the matrix product; all cores by default.
+        Threads of our engine, of PyTorch and of the matrix product; all cores by default.
     released_batches
         Batches of the released-like PyTorch that are timed in a round; its epoch is extrapolated.
     peak_size
@@ -67,20 +64,20 @@ def bench_training(
         Figures by name; docs/benchmarks.md says what each means. Those of PyTorch are None where it is not installed.
     """
     threads = thread_count(threads)
-    setting = Setting(n_vectors, dim, n_candidates, batch_size)
-    load = machine_load()
-    train = data.split((0.6, 0.2, 0.2), setting.seed)[0]
+    step = StepConfig(n_vectors, dim, n_candidates, batch_size)
+    load = psutil.getloadavg()[0]
+    train = data.split((0.6, 0.2, 0.2), step.seed)[0]
     peaks: dict[int, list[float]] = {threads: [], 1: []}
-    on_all, on_one = (_our_epoch(train, setting, count) for count in (threads, 1))
+    on_all, on_one = (_our_epoch(train, step, count) for count in (threads, 1))
     jobs: Jobs = {"ours": on_all}
     for turn in range(TURNS):
         jobs |= {f"ours, one thread, {turn}": on_one, f"ours, all threads, {turn}": on_all}
     for count, found in peaks.items():
         jobs[f"peak, {count}"] = lambda count=count, found=found: found.append(peak_gflops(count, size=peak_size))  # type: ignore[misc]
-    torch_jobs, note = _torch_jobs(train, setting, threads, released_batches)
+    torch_jobs, note = _torch_jobs(train, step, threads, released_batches)
     jobs |= torch_jobs
-    in_a_row = dict.fromkeys((name for name in jobs if name.startswith(("ours", "best"))), EPOCHS)
-    seconds = all_seconds(jobs, repeats, in_a_row)
+    calls = dict.fromkeys((name for name in jobs if name.startswith(("ours", "best"))), EPOCHS)
+    seconds = all_seconds(jobs, repeats, calls)
     for name in ("ours, one thread", "ours, all threads"):
         seconds[name] = [time for turn in range(TURNS) for time in seconds.pop(f"{name}, {turn}")]
     ours, peak = min(seconds["ours"]), max(peaks[threads])
@@ -88,7 +85,7 @@ def bench_training(
     released, released_threads = _quickest(seconds, "released")
     best, best_threads = _quickest(seconds, "best")
     lean, _ = _quickest(seconds, "released, half the pairs")
-    gflops = setting.mining_flops(train.n_positives) / ours / 1e9
+    gflops = step.mining_flops(train.n_positives) / ours / 1e9
     return {
         "benchmark": "training",
         "users": train.n_users,
@@ -115,46 +112,35 @@ def bench_training(
         "share_of_peak": gflops / peak,
         "thread_speedup": _median_ratio(seconds["ours, one thread"], seconds["ours, all threads"]),
         "peak_thread_speedup": _median_ratio(peaks[threads], peaks[1]),
-        **first_batch_seconds(setting, cold=cold),
-        "memory": bench_memory(train, setting, threads),
+        **first_batch_seconds(step, cold=cold),
+        "memory": epoch_memory(train, step, threads),
         "spread": {name: spread(times) for name, times in seconds.items() if not name.startswith("peak")},
         "load_before": load,
         "note": note,
     }
 
 
-def spread(times: list[float]) -> dict[str, float]:
-    """Return the best, the median and the worst of some times: how noisy a run was.
-
-    Examples
-    --------
-    >>> spread([3.0, 1.0, 2.0])
-    {'best': 1.0, 'median': 2.0, 'worst': 3.0}
-    """
-    return {"best": min(times), "median": statistics.median(times), "worst": max(times)}
-
-
 def _median_ratio(above: list[float], below: list[float]) -> float:
-    """Return the median of the ratios of figures that were taken one after the other."""
+    """Return the median of the ratios of figures that were measured one after the other."""
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
-def _our_epoch(train: Interactions, setting: Setting, threads: int) -> Callable[[], object]:
-    engine, numbers = setting.engine(train, threads), itertools.count()
+def _our_epoch(train: Interactions, step: StepConfig, threads: int) -> Callable[[], object]:
+    engine, numbers = step.engine(train, threads), itertools.count()
     for _ in range(WARM_UP):
-        engine.epoch(next(numbers), setting.rate)
-    return lambda: engine.epoch(next(numbers), setting.rate)
+        engine.epoch(next(numbers), step.learning_rate)
+    return lambda: engine.epoch(next(numbers), step.learning_rate)
 
 
-def _torch_jobs(train: Interactions, setting: Setting, threads: int, released_batches: int) -> tuple[Jobs, str | None]:
-    """Return jobs on one thread and on all (small operations are often quicker on one), or why there are none."""
+def _torch_jobs(train: Interactions, step: StepConfig, threads: int, released_batches: int) -> tuple[Jobs, str | None]:
+    """Return jobs on one thread and on all (small operations are often faster on one), or the reason for none."""
     try:
         require("torch", "neural")
     except MissingExtraError as error:
         return {}, f"no figures of PyTorch: {error}"
     jobs: Jobs = {}
-    released, lean = (ReleasedTraining(train, setting, ordered_pairs=ordered) for ordered in (True, False))
-    best = BestTraining(train, setting)
+    released, lean = (ReleasedTraining(train, step, ordered_pairs=ordered) for ordered in (True, False))
+    best = BestTraining(train, step)
     for count in sorted({1, threads}):
         jobs[f"released, {count}"] = _on(count, lambda: released.run(released_batches))
         jobs[f"released, half the pairs, {count}"] = _on(count, lambda: lean.run(released_batches))

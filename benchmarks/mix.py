@@ -1,4 +1,4 @@
-"""What the dial costs and brings: accuracy, minority recall and diversity of mixed lists."""
+"""Accuracy, minority recall and diversity of lists at several values of ``mix``."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.benchmarks.vector_models import vector_model
+from benchmarks.workloads import multi_interest_model
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation import diversity, groups, metrics
 from dpcml.evaluation.ranks import Ranks
 from dpcml.models.people import People
 from dpcml.utils.arrays import IntArray
 
-DIAL = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+MIXES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 def bench_mix(
     data: Interactions,
     *,
     model: str = "dpcml",
-    dial: Sequence[float] = DIAL,
+    mixes: Sequence[float] = MIXES,
     n: int = 10,
     seeds: int = 3,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Measure lists at several settings of the dial, against the test part of a 60/20/20 split.
+    """Evaluate lists at several values of ``mix`` on the test part of a 60/20/20 split.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ def bench_mix(
         All positives.
     model
         A model or preset with vectors.
-    dial
-        Settings of ``mix``.
+    mixes
+        Values of ``mix``.
     n
         Length of the lists.
     seeds
-        Runs, each with its own split and model; means are reported.
+        Runs, each with its own split and model; the figures are means.
     **settings
         Parameters of the model.
 
     Returns
     -------
     dict
-        ``dial``: per setting ``mix``, ``P@3``, ``NDCG@n``, ``minority_R@n`` and ``attribute_ILD@n`` (where items have
+        ``dial``: per value ``mix``, ``P@3``, ``NDCG@n``, ``minority_R@n`` and ``attribute_ILD@n`` (where items have
         categories), ``cooccurrence_ILD@n``, ``coverage@n`` and ``microseconds`` per list. Training and validation
         positives are no candidates; users with at least one test item count.
 
@@ -56,14 +56,14 @@ def bench_mix(
     --------
     >>> from dpcml.data.synthetic import planted
     >>> world = planted(200, 120, seed=1).data
-    >>> found = bench_mix(world, dial=(0.0, 1.0), seeds=1, n_vectors=2, dim=8, epochs=10, n_candidates=4)
+    >>> found = bench_mix(world, mixes=(0.0, 1.0), seeds=1, n_vectors=2, dim=8, epochs=10, n_candidates=4)
     >>> [row["mix"] for row in found["dial"]]
     [0.0, 1.0]
     """
-    runs = [_run(data, model, dial, n, seed, settings) for seed in range(seeds)]
+    runs = [_run(data, model, mixes, n, seed, settings) for seed in range(seeds)]
     rows = [
         {name: float(np.mean([run[k][name] for run in runs])) for name in runs[0][k]} | {"mix": mix}
-        for k, mix in enumerate(dial)
+        for k, mix in enumerate(mixes)
     ]
     return {
         "benchmark": "mix",
@@ -78,16 +78,16 @@ def bench_mix(
 
 
 def _run(
-    data: Interactions, name: str, dial: Sequence[float], n: int, seed: int, settings: dict[str, Any]
+    data: Interactions, name: str, mixes: Sequence[float], n: int, seed: int, settings: dict[str, Any]
 ) -> list[dict[str, float]]:
     train, valid, test = data.split((0.6, 0.2, 0.2), seed)
-    model = vector_model(name, random_state=seed, **settings).fit(train, valid)
+    model = multi_interest_model(name, random_state=seed, **settings).fit(train, valid)
     users = np.flatnonzero(test.per_user)
     seen = sparse.csr_array(train.csr[users] + valid.csr[users])
     people, everything = People(seen, users), np.ones(data.n_items, dtype=bool)
     model._mixed(people.part(0, 1), n, everything, True, 0.5)  # compiles the kernels, or loads them
     found = []
-    for mix in dial:
+    for mix in mixes:
         started = time.perf_counter()
         lists, _ = model._mixed(people, n, everything, True, mix)
         seconds = time.perf_counter() - started
@@ -111,7 +111,7 @@ def _figures(lists: IntArray, users: IntArray, train: Interactions, test: Intera
 
 
 def ranks_of_lists(lists: IntArray, users: IntArray, test: Interactions) -> Ranks:
-    """Return where held-out items stand in lists; those that stand in none are last of all.
+    """Return the ranks of held-out items in lists; items outside the list get the last rank.
 
     Examples
     --------

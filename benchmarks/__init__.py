@@ -1,0 +1,1 @@
+"""Speed of dpcml, as ratios within one run: ``python -m benchmarks --help``."""

@@ -1,1 +1,0 @@
-"""Speed as ratios measured within one run, because machines are noisy."""
