@@ -125,7 +125,7 @@ class StepConfig:
             diversity_per_pair=False,
             users_on_sphere=True,
             items_on_sphere=False,
-            optimiser="adam",
+            optimizer="adam",
             batch_size=self.batch_size,
             max_user_run=self.max_user_run,
             seed=self.seed,

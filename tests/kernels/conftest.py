@@ -1,7 +1,7 @@
 """A tiny world for the training kernels, and their twin in plain Python and float64, written from the formulas.
 
-An epoch with learning rate 0 leaves everything a kernel found in the engine's scratch, and its gradients in the first
-moments (a tenth of them), so the tests look at the very code that trains.
+After an epoch with learning rate 0, the engine's workspace holds everything that a kernel computed, and the first
+moments hold a tenth of its gradients. So the tests check the code that trains.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def build(world):
             "diversity_per_pair": False,
             "users_on_sphere": False,
             "items_on_sphere": False,
-            "optimiser": "adam",
+            "optimizer": "adam",
             "batch_size": 10_000,
             "max_user_run": 1,
             "seed": 11,
@@ -174,12 +174,12 @@ def gradients(U, V, batch, config):
     return (of_users, users_touched), (of_items, items_touched)
 
 
-def step(rows, gradient, touched, state, rate, on_sphere, optimiser):
+def step(rows, gradient, touched, state, rate, on_sphere, optimizer):
     """Take one step on the touched rows, in place; ``state`` holds (first, second, number of steps so far)."""
     first, second, steps = state
     g = gradient[touched]
     steps += 1
-    if optimiser == "adam":
+    if optimizer == "adam":
         first[touched] = 0.9 * first[touched] + 0.1 * g
         second[touched] = 0.999 * second[touched] + 0.001 * g**2
         k = int(steps)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR, SIMILAR_DRAW
 from dpcml.kernels.fold_in import fold_in
+from dpcml.kernels.gradients import Objective
+from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR, SIMILAR_DRAW
 from dpcml.kernels.random import epoch_key
-from dpcml.kernels.state import Objective
 from dpcml.retrieval.fold_in import _similarity, _steps
 
 LIKED, POOL, DIM = 6, 20, 7

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcml.kernels.owners import groups_of
+from dpcml.kernels.partition import groups_of
 from dpcml.kernels.random import epoch_key
 
 
@@ -12,14 +12,14 @@ def mined(engine, number=4):
     """Mine the whole world in one batch; return the order of positives, the key, and what was found for each."""
     engine.epoch(number, 0.0)
     key = epoch_key(engine.config.seed, number)
-    order, scratch = engine._order.draw(key), engine._scratch
+    order, work = engine._order.draw(key), engine._work
     place = np.argsort(np.argsort(groups_of(order[:, 0]), kind="stable"))  # positives are mined group by group
-    met, nearest, weight = (
-        rows.reshape(len(scratch.pairs), -1)[place] for rows in (scratch.met, scratch.nearest, scratch.weight)
+    item, vector, weight = (
+        rows.reshape(len(work.pairs), -1)[place] for rows in (work.term_item, work.term_vector, work.term_weight)
     )
     found = SimpleNamespace(
-        pairs=scratch.pairs[place], chosen=scratch.chosen[place], hinge=scratch.hinge[place],
-        met=met, nearest=nearest, weight=weight,
+        pairs=work.pairs[place], chosen=work.chosen[place], hinge=work.hinge[place],
+        item=item, vector=vector, weight=weight,
     )  # fmt: skip
     return order, key, found
 
@@ -33,9 +33,9 @@ def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
     batch = twin.mine(engine, U, V, key, order)
     for b, (user, item, negative) in enumerate(batch):
         assert found.pairs[b].tolist() == [user, item]
-        assert found.met[b].tolist() == [*negative, item]
+        assert found.item[b].tolist() == [*negative, item]
         distance = ((U[user][:, None] - V[[item, *negative]]) ** 2).sum(axis=2)
-        assert found.nearest[b].tolist() == np.roll(distance.argmin(axis=0), -1).tolist()
+        assert found.vector[b].tolist() == np.roll(distance.argmin(axis=0), -1).tolist()
         margin = engine.config.margin + distance[:, 0].min() - distance[:, 1:].min(axis=0)
         assert found.weight[b].tolist() == [*np.where(margin > 0, -2, 0), 2 * (margin > 0).sum()]
     hinges, _ = twin.objective(U, V, batch, engine.config)
@@ -48,14 +48,14 @@ def test_one_vector_per_user(build, twin):
     U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
     order, key, found = mined(engine)
     batch = twin.mine(engine, U, V, key, order)
-    assert found.met[:, 0].tolist() == [negatives[0] for _, _, negatives in batch]
-    assert not found.nearest.any()
+    assert found.item[:, 0].tolist() == [negatives[0] for _, _, negatives in batch]
+    assert not found.vector.any()
     np.testing.assert_allclose(found.hinge, twin.objective(U, V, batch, engine.config)[0], atol=2e-6)
 
 
 def test_loss_is_the_mean_hinge(build):
     engine = build("uniform")
-    assert engine.epoch(4, 0.0) == pytest.approx(engine._scratch.hinge[: len(engine._data.items)].astype(float).mean())
+    assert engine.epoch(4, 0.0) == pytest.approx(engine._work.hinge[: len(engine._data.items)].astype(float).mean())
 
 
 def test_not_a_number_shows_in_the_loss(build):
@@ -75,7 +75,7 @@ def test_two_stage_prefers_similar_items_by_the_formula(build, twin):
             candidates = found.chosen[b, 1:6]
             chances = twin.similar(V, found.pairs[b, 1], candidates)
             best_first = np.argsort(-chances)
-            picked = np.flatnonzero(candidates[best_first] == found.met[b, 0])
+            picked = np.flatnonzero(candidates[best_first] == found.item[b, 0])
             expected += chances[best_first]
             observed[picked] += (
                 chances[best_first][picked] / chances[best_first][picked].sum()
@@ -97,6 +97,6 @@ def test_two_stage_takes_any_where_none_is_similar(build):
     for number in range(300):
         order, _, found = mined(engine, number)
         b = int(np.flatnonzero(order[:, 0] == 1)[0])
-        same = found.chosen[b, 1:5] == found.met[b, 0]
+        same = found.chosen[b, 1:5] == found.item[b, 0]
         places += same / same.sum()
     assert stats.chisquare(places).pvalue > 1e-3

@@ -3,7 +3,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dpcml.kernels.random import below, bits_of, epoch_key, unit
+from dpcml.kernels.random import below, bits_of, epoch_key, uniform
 
 KEY = epoch_key(0, 0)
 
@@ -18,8 +18,8 @@ def grid(key, positions, draws):
 
 
 @njit
-def units(bits):
-    return np.array([unit(one) for one in bits])
+def uniforms(bits):
+    return np.array([uniform(one) for one in bits])
 
 
 @njit
@@ -46,7 +46,7 @@ def test_draws_are_uniform_and_independent_along(along):
     else:
         one, many = np.arange(1), np.arange(n)
         bits = grid(KEY, *((many, one) if along == "positions" else (one, many))).ravel()
-    numbers = units(bits)
+    numbers = uniforms(bits)
     assert stats.chisquare(np.histogram(numbers, 50, (0, 1))[0]).pvalue > 1e-3
     pairs = np.histogram2d(numbers[:-1], numbers[1:], 8, [(0, 1), (0, 1)])[0]
     assert stats.chisquare(pairs.ravel()).pvalue > 1e-3
@@ -57,8 +57,8 @@ def test_draws_are_uniform_and_independent_along(along):
 
 def test_numbers_are_in_their_ranges():
     bits = np.array([0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1], dtype=np.uint64)
-    assert units(bits).min() == 0
-    assert units(bits).max() < 1
+    assert uniforms(bits).min() == 0
+    assert uniforms(bits).max() < 1
     for n in (1, 2, 7, 10**6, 2**32):
         found = wholes(bits, n)
         assert found.min() == 0

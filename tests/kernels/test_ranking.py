@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpcml.kernels.ranking import places, top
+from dpcml.kernels.ranking import rank_counts, top_k
 
 
 def csr(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -22,11 +22,11 @@ def case(request):
     return scores, seen, held
 
 
-def test_places_count_what_a_loop_counts(case):
+def test_rank_counts_are_those_of_a_loop(case):
     scores, seen, held = case
     users = np.arange(len(scores))
     ahead, tied = (np.full(sum(map(len, held)), -1, dtype=np.int32) for _ in range(2))
-    assert places(scores, users, *csr(seen), *csr(held), ahead, tied, 0, len(scores))
+    assert rank_counts(scores, users, *csr(seen), *csr(held), ahead, tied, 0, len(scores))
     expected = []
     for user in users:
         others = [i for i in range(scores.shape[1]) if i not in seen[user]]
@@ -43,7 +43,7 @@ def test_top_is_a_stable_sort_without_seen_items(case):
     users = np.arange(len(scores))
     best = np.empty((len(scores), 5), dtype=np.int64)
     best_scores = np.empty(best.shape, dtype=np.float32)
-    top(scores, users, *csr(seen), best, best_scores, 0, len(scores))
+    top_k(scores, users, *csr(seen), best, best_scores, 0, len(scores))
     for user in users:
         order = [i for i in np.argsort(-scores[user], kind="stable").tolist() if i not in seen[user]][:5]
         assert best[user].tolist() == order + [-1] * (5 - len(order))
@@ -51,13 +51,13 @@ def test_top_is_a_stable_sort_without_seen_items(case):
         assert best_scores[user].tolist() == expected
 
 
-def test_places_reports_nan():
+def test_rank_counts_report_nan():
     scores = np.array([[0.0, np.nan]], dtype=np.float32)
     out = np.zeros(1, dtype=np.int32)
-    assert not places(scores, np.array([0]), *csr([[]]), *csr([[0]]), out, out.copy(), 0, 1)
+    assert not rank_counts(scores, np.array([0]), *csr([[]]), *csr([[0]]), out, out.copy(), 0, 1)
 
 
 def test_top_takes_minus_infinity_for_no_candidate():
     best, best_scores = np.zeros((1, 2), dtype=np.int64), np.zeros((1, 2), dtype=np.float32)
-    top(np.array([[-np.inf, 1.0]], dtype=np.float32), np.array([0]), *csr([[]]), best, best_scores, 0, 1)
+    top_k(np.array([[-np.inf, 1.0]], dtype=np.float32), np.array([0]), *csr([[]]), best, best_scores, 0, 1)
     assert best.tolist() == [[1, -1]]

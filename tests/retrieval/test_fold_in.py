@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpcml.kernels.state import Objective
+from dpcml.kernels.gradients import Objective
 from dpcml.retrieval.fold_in import FoldIn, start_vectors
 from dpcml.utils.errors import DataError
 

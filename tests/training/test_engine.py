@@ -17,7 +17,7 @@ def engine(data, *, n_vectors=3, dim=8, negatives="hard", **changes):
         "diversity_per_pair": False,
         "users_on_sphere": True,
         "items_on_sphere": False,
-        "optimiser": "adam",
+        "optimizer": "adam",
         "batch_size": 64,
         "max_user_run": 2,
         "seed": 0,
@@ -40,7 +40,7 @@ RULES = [
     {"negatives": "uniform"},
     {"negatives": "hard"},
     {"negatives": "two-stage"},
-    {"optimiser": "adagrad", "diversity_per_pair": True},
+    {"optimizer": "adagrad", "diversity_per_pair": True},
     {"n_vectors": 1},
 ]
 

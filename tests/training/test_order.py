@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcml.kernels.owners import GROUPS, groups_of
+from dpcml.kernels.partition import GROUPS, groups_of
 from dpcml.training.order import Order
 
 USERS = np.repeat(np.arange(2000), np.random.default_rng(0).integers(1, 30, 2000)).astype(np.int32)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from dpcml import Interactions
-from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR
-from dpcml.kernels.negatives import words_of
+from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR
 from dpcml.kernels.random import GOLDEN
+from dpcml.kernels.sampling import words_of
 from dpcml.training.samplers import SAMPLERS, BatchSampler, alias_table, positives
 
 
@@ -54,7 +54,7 @@ def test_filters_let_every_positive_pass_and_few_others():
 
 def test_each_rule_has_its_candidates_and_its_choice():
     train = Interactions.from_csr(np.array([[1, 1, 0, 0], [1, 0, 1, 0]]))
-    assert {name: sampler.choice for name, sampler in SAMPLERS._things.items()} == {
+    assert {name: SAMPLERS[name].choice for name in SAMPLERS} == {
         "uniform": ALL, "popularity": ALL, "two-stage": SIMILAR, "hard": CLOSEST,
     }  # fmt: skip
     for name in ("uniform", "hard"):

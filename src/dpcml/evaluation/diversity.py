@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes
-from dpcml.kernels.neighbours import count_together
+from dpcml.kernels.item_item import count_together
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.threads import over_rows
 

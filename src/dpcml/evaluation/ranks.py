@@ -176,8 +176,8 @@ def rank_held_out(
 
         def work(start: int, stop: int) -> None:
             csrs = masked.indptr, masked.indices, test.indptr, test.indices
-            numbers.append(ranking.places(scores, some, *csrs, ahead, tied, start, stop))  # noqa: B023
-            ranking.top(scores, some, masked.indptr, masked.indices, *out, start, stop)  # noqa: B023
+            numbers.append(ranking.rank_counts(scores, some, *csrs, ahead, tied, start, stop))  # noqa: B023
+            ranking.top_k(scores, some, masked.indptr, masked.indices, *out, start, stop)  # noqa: B023
 
         over_rows(work, len(some), n_threads)
         if not all(numbers):

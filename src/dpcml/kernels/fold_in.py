@@ -1,36 +1,36 @@
-"""Vectors of one user, trained against items that do not move: full batches, so that a few dozen steps suffice."""
+"""Fold-in: vectors of one new user, trained with fixed item vectors by full-batch Adam."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.choosing import ALL, SIMILAR, SIMILAR_DRAW
-from dpcml.kernels.random import below, bits_of, unit
+from dpcml.kernels.compilation import REORDER, cached_njit
+from dpcml.kernels.gradients import diversity_slope
+from dpcml.kernels.mining import ALL, SIMILAR, SIMILAR_DRAW
+from dpcml.kernels.random import below, bits_of, choose, uniform
 
-FAST = {"reassoc", "contract", "nsz", "arcp"}
 
-
-@njit(nogil=True, cache=True, fastmath=FAST)
+@cached_njit(nogil=True, fastmath=REORDER)
 def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objective, steps):
-    """Move a user's vectors towards the liked items and away from drawn negatives; returns the mean hinge at the end.
+    """Train a user's vectors on the liked items and sampled negatives; returns the mean hinge of the last step.
 
     Parameters
     ----------
     vectors
-        The user's, of shape (C, d), float32; changed.
+        The user's vectors, shape (C, d), float32; changed.
     items
         Vectors of the liked items, then of the pool from which negatives are drawn; shape (n_liked + pool, d).
     n_liked
-        How many of them are liked.
+        Number of liked items.
     similar
-        For the choice SIMILAR: the chances of the pool's items as negatives of each liked one; shape (n_liked, pool).
+        For the choice SIMILAR: sampling weights of the pool's items for each liked item; shape (n_liked, pool).
     key
-        Of the draws.
+        Random key of the candidates.
     n_candidates, choice
         Candidates per liked item, and which of them are negatives: ALL, the CLOSEST, or one that is SIMILAR.
     objective, steps
-        As in training; there are as many steps as rates, and each counts the diversity once per liked item.
+        `Objective` and `OptimizerSteps` as in training. The diversity hinge counts once per liked item.
     """
     n_vectors, dim = vectors.shape
     pool = len(items) - n_liked
@@ -41,19 +41,19 @@ def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objecti
             columns[k, i] = items[i, k]
             squares[i] += items[i, k] ** 2
     cross = np.empty(len(items), dtype=np.float32)
-    near, winner = np.empty(len(items), dtype=np.float32), np.empty(len(items), dtype=np.int64)
+    near, nearest = np.empty(len(items), dtype=np.float32), np.empty(len(items), dtype=np.int64)
     weights = np.empty(n_candidates, dtype=np.float64)
     first, second = np.zeros((2, n_vectors, dim), dtype=np.float32)
     hinge = np.float32(0)
     for step in range(len(steps.rate)):
-        _find_winners(vectors, columns, squares, cross, near, winner)
+        _assign_items(vectors, columns, squares, cross, near, nearest)
         gradient = np.zeros((n_vectors, dim), dtype=np.float32)
         hinge = np.float32(0)
         for p in range(n_liked):
             place = step * n_liked + p
             closest, active = -1, 0
             if choice == SIMILAR:
-                closest = n_liked + _similar(similar[p], key, place, weights)
+                closest = n_liked + _sample_similar(similar[p], key, place, weights)
             for s in range(n_candidates):
                 if choice == SIMILAR:
                     break
@@ -63,7 +63,7 @@ def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objecti
                     if excess > 0:
                         hinge += excess
                         active += 1
-                        _pull(gradient, winner[item], vectors, items, item, np.float32(-2))
+                        _add_difference(gradient, nearest[item], vectors, items, item, np.float32(-2))
                 elif closest < 0 or near[item] < near[closest]:
                     closest = item
             if closest >= 0:
@@ -71,20 +71,20 @@ def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objecti
                 if excess > 0:
                     hinge += excess
                     active += 1
-                    _pull(gradient, winner[closest], vectors, items, closest, np.float32(-2))
+                    _add_difference(gradient, nearest[closest], vectors, items, closest, np.float32(-2))
             if active:
-                _pull(gradient, winner[p], vectors, items, p, np.float32(2 * active))
+                _add_difference(gradient, nearest[p], vectors, items, p, np.float32(2 * active))
         if n_vectors > 1 and objective.weight > 0:
-            _spread(gradient, vectors, objective, np.float32(n_liked))
+            _add_diversity(gradient, vectors, objective, np.float32(n_liked))
         _adam(vectors, gradient, first, second, steps, step, objective.users_on_sphere)
     return hinge / np.float32(n_liked)
 
 
-@njit(cache=True, fastmath=FAST)
-def _find_winners(vectors, columns, squares, cross, near, winner):
-    """Write each item's squared distance to the nearest vector, and which that is.
+@cached_njit(fastmath=REORDER)
+def _assign_items(vectors, columns, squares, cross, near, nearest):
+    """Write each item's squared distance to the nearest vector, and the number of that vector.
 
-    Items stand in columns, so that eight of them are worked on at once, and four numbers of each share a pass.
+    Items are in columns, so that SIMD works on eight items at once; four dimensions share a pass over them.
     """
     n_vectors, dim = vectors.shape
     whole = dim - dim % 4
@@ -104,40 +104,34 @@ def _find_winners(vectors, columns, squares, cross, near, winner):
             distance = own - 2 * cross[i] + squares[i]
             if c == 0 or distance < near[i]:
                 near[i] = distance
-                winner[i] = c
+                nearest[i] = c
 
 
-@njit(cache=True)
-def _similar(chances, key, place, weights):
-    """Return one of some candidates of the pool, by its chance; any, where none has one."""
+@cached_njit()
+def _sample_similar(pool_weights, key, place, weights):
+    """Return one of the candidates, sampled in proportion to its weight; uniformly if all weights are 0."""
     total = 0.0
     for s in range(len(weights)):
-        weights[s] = chances[below(bits_of(key, place, s), len(chances))]
+        weights[s] = pool_weights[below(bits_of(key, place, s), len(pool_weights))]
         total += weights[s]
-    chance = unit(bits_of(key, place, SIMILAR_DRAW))
-    left, chosen = chance * total, 0
+    chance = uniform(bits_of(key, place, SIMILAR_DRAW))
     if total == 0:
         chosen = min(np.int64(chance * len(weights)), len(weights) - 1)
     else:
-        for s in range(len(weights)):
-            if weights[s] > 0:
-                chosen = s
-                left -= weights[s]
-                if left < 0:
-                    break
-    return below(bits_of(key, place, chosen), len(chances))
+        chosen = choose(weights, len(weights), total, chance)
+    return below(bits_of(key, place, chosen), len(pool_weights))
 
 
-@njit(cache=True, fastmath=FAST, inline="always")
-def _pull(gradient, c, vectors, others, other, weight):
+@njit(fastmath=REORDER, inline="always")
+def _add_difference(gradient, c, vectors, others, other, weight):
     """Add the gradient of ``weight / 2`` times the squared distance of vector ``c`` to another row."""
     for k in range(vectors.shape[1]):
         gradient[c, k] += weight * (vectors[c, k] - others[other, k])
 
 
-@njit(cache=True, fastmath=FAST)
-def _spread(gradient, vectors, objective, times):
-    """Add the gradient of the diversity hinge, of the mean over pairs or of each pair."""
+@cached_njit(fastmath=REORDER)
+def _add_diversity(gradient, vectors, objective, times):
+    """Add the gradient of the DCRS hinge, on the mean over pairs or on each pair."""
     n = len(vectors)
     halves = np.zeros((n, n), dtype=np.float32)
     mean = np.float32(0)
@@ -149,20 +143,20 @@ def _spread(gradient, vectors, objective, times):
     weight = times * objective.weight * np.float32(2) / np.float32(n * (n - 1))
     for a in range(n):
         for b in range(n):
-            half = halves[a, b] if objective.per_pair else mean
-            if a != b and (half < objective.lower or half > objective.upper):
-                _pull(gradient, a, vectors, vectors, b, -weight if half < objective.lower else weight)
+            slope = diversity_slope(halves[a, b] if objective.per_pair else mean, objective)
+            if a != b and slope != 0:
+                _add_difference(gradient, a, vectors, vectors, b, slope * weight)
 
 
-@njit(cache=True, fastmath=FAST)
+@cached_njit(fastmath=REORDER)
 def _adam(vectors, gradient, first, second, steps, step, on_sphere):
-    """Take a step (rate and epsilon hold the bias correction), and go back onto the sphere or into the ball."""
-    keep_first, keep_second, one = steps.keep_first, steps.keep_second, np.float32(1)
+    """Take a step of Adam and project the vectors onto the sphere or into the ball."""
+    beta_1, beta_2, one = steps.beta_1, steps.beta_2, np.float32(1)
     for c in range(len(vectors)):
         square = np.float32(0)
         for k in range(vectors.shape[1]):
-            first[c, k] = keep_first * first[c, k] + (one - keep_first) * gradient[c, k]
-            second[c, k] = keep_second * second[c, k] + (one - keep_second) * gradient[c, k] ** 2
+            first[c, k] = beta_1 * first[c, k] + (one - beta_1) * gradient[c, k]
+            second[c, k] = beta_2 * second[c, k] + (one - beta_2) * gradient[c, k] ** 2
             vectors[c, k] -= steps.rate[step] * first[c, k] / (np.sqrt(second[c, k]) + steps.epsilon[step])
             square += vectors[c, k] ** 2
         if on_sphere or square > one:

@@ -1,24 +1,45 @@
-"""Gradients of a batch, summed per row. Each row belongs to one thread, which adds in the order of the batch."""
+"""Gradients of a batch, summed per row. Each row belongs to one thread, which adds in the order of the batch.
+
+A row gets a slot in the thread's gradient buffer when it is touched first.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import LANES, load, splat, store, total
-from dpcml.kernels.options import OPTIONS
-from dpcml.kernels.owners import GROUPS, group_of, sort_by_group
-from dpcml.kernels.steps import fetch_row
-
-NONE, PER_USER, PER_PAIR = 0, 1, 2  # what the bounds on the diversity of a user's vectors hold for
+from dpcml.kernels.compilation import TRAINING
+from dpcml.kernels.optimizer import prefetch_table_row
+from dpcml.kernels.partition import GROUPS, group_of, sort_by_group
+from dpcml.kernels.simd import LANES, load, splat, store, total
 
 
-@njit(cache=True, inline="always")
+class Objective(NamedTuple):
+    """Hyper-parameters of the objective and its constraints."""
+
+    margin: np.float32
+    lower: np.float32  # delta_1
+    upper: np.float32  # delta_2
+    weight: np.float32  # of the diversity hinge
+    per_pair: bool  # apply the diversity hinge to each pair of vectors instead of their mean
+    users_on_sphere: bool  # else in the ball; both have radius 1
+    items_on_sphere: bool
+    dim: int  # of the vectors, without padding
+
+
+@njit(inline="always")
+def diversity_slope(diversity, objective):
+    """Return the slope of the DCRS hinge ``max(0, lower - diversity) + max(0, diversity - upper)``: -1, 0 or 1."""
+    if diversity < objective.lower:
+        return np.float32(-1)
+    return np.float32(1) if diversity > objective.upper else np.float32(0)
+
+
+@njit(inline="always")
 def _slot(table, slots, row, count, touched, gradients, width):
-    """Return the slot of a row, a new one of zeros where it has none, and the number of slots.
-
-    What the optimiser will change of a new row is asked for.
-    """
+    """Return the slot of a row and the number of slots; a new slot is filled with zeros, and its row prefetched."""
     slot = slots[row]
     if slot < 0:
         slot = count
@@ -26,109 +47,111 @@ def _slot(table, slots, row, count, touched, gradients, width):
         touched[slot] = row
         for k in range(0, width, LANES):
             store(gradients, slot, k, splat(np.float32(0)))
-        fetch_row(table, row, width)
+        prefetch_table_row(table, row, width)
         count += 1
     return slot, count
 
 
-@njit(cache=True, inline="always")
-def _pull(gradients, slot, mine, row, theirs, other, weight, width):
+@njit(inline="always")
+def _add_difference(gradients, slot, vectors, row, others, other, weight, width):
     """Add the gradient of ``weight / 2`` times the squared distance of two rows."""
     factor = splat(weight)
     for k in range(0, width, LANES):
-        difference = load(mine, row, k) - load(theirs, other, k)
+        difference = load(vectors, row, k) - load(others, other, k)
         store(gradients, slot, k, load(gradients, slot, k) + factor * difference)
 
 
-@njit(cache=True, inline="always")
-def _pull_apart(gradients, slot, mine, row, theirs, other, weight, apart, at, width):
-    """Do what `_pull` does, and keep the difference: the item is pulled back by it when the user has been stepped."""
+@njit(inline="always")
+def _add_and_keep_difference(gradients, slot, vectors, row, others, other, weight, kept, at, width):
+    """Do what `_add_difference` does and keep the difference: the item's gradient needs it after the user's update."""
     factor = splat(weight)
     for k in range(0, width, LANES):
-        difference = load(mine, row, k) - load(theirs, other, k)
-        store(apart, at, k, difference)
+        difference = load(vectors, row, k) - load(others, other, k)
+        store(kept, at, k, difference)
         store(gradients, slot, k, load(gradients, slot, k) + factor * difference)
 
 
-@njit(cache=True, inline="always")
-def _pull_back(gradients, slot, apart, at, weight, width):
+@njit(inline="always")
+def _add_kept(gradients, slot, kept, at, weight, width):
     """Add a kept difference times the weight."""
     factor = splat(weight)
     for k in range(0, width, LANES):
-        store(gradients, slot, k, load(gradients, slot, k) + factor * load(apart, at, k))
+        store(gradients, slot, k, load(gradients, slot, k) + factor * load(kept, at, k))
 
 
-@njit(cache=True, inline="always")
-def user_gradient(users, items, scratch, k, count, thread, constants):
-    """Add what positive ``k`` of the list asks of its user's vectors; returns how many vectors are touched so far."""
-    n_vectors, width, kept = constants
-    gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
-    met, nearest, weight, apart = scratch.met, scratch.nearest, scratch.weight, scratch.apart
-    user = np.int64(scratch.pairs[k, 0])
-    for at in range(k * (kept + 1), (k + 1) * (kept + 1)):
-        if weight[at] != 0:
-            row = user * n_vectors + nearest[at]
+@njit(inline="always")
+def user_gradient(users, items, work, k, count, thread, constants):
+    """Add the terms of positive ``k`` to the gradients of its user's vectors; returns the number of slots."""
+    n_vectors, width, n_negatives = constants
+    gradients, touched, slots = work.gradients[thread, 0], work.touched[thread, 0], work.user_slot
+    term_item, term_vector, term_weight, kept = work.term_item, work.term_vector, work.term_weight, work.differences
+    user = np.int64(work.pairs[k, 0])
+    for at in range(k * (n_negatives + 1), (k + 1) * (n_negatives + 1)):
+        if term_weight[at] != 0:
+            row = user * n_vectors + term_vector[at]
             slot, count = _slot(users, slots, row, count, touched, gradients, width)
-            _pull_apart(gradients, slot, users.vectors, row, items.vectors, met[at], weight[at], apart, at, width)
+            _add_and_keep_difference(
+                gradients, slot, users.vectors, row, items.vectors, term_item[at], term_weight[at], kept, at, width
+            )
     return count
 
 
-@njit(**OPTIONS)
-def list_met(met, weight, count, groups, starts, listed):
-    """List the items that a batch met, by their groups; those that it neither pulls nor pushes come last."""
+@njit(**TRAINING)
+def sort_terms(term_item, term_weight, count, groups, starts, indices):
+    """Sort the terms of a batch by the group of their item; terms of weight 0 come last."""
     for at in range(count):
-        groups[at] = group_of(met[at]) if weight[at] != 0 else GROUPS
-    sort_by_group(groups, count, starts, listed)
+        groups[at] = group_of(term_item[at]) if term_weight[at] != 0 else GROUPS
+    sort_by_group(groups, count, starts, indices)
 
 
-@njit(**OPTIONS)
-def item_gradients(items, met, weight, apart, listed, low, high, slots, touched, gradients, width):
-    """Sum what a batch asks of the items ``low`` to ``high`` of the list; returns how many different ones they are."""
+@njit(**TRAINING)
+def item_gradients(items, term_item, term_weight, kept, indices, low, high, slots, touched, gradients, width):
+    """Sum the item gradients of the sorted terms ``low`` to ``high``; returns the number of slots."""
     count = 0
     for k in range(low, high):
-        at = listed[k]
-        slot, count = _slot(items, slots, met[at], count, touched, gradients, width)
-        _pull_back(gradients, slot, apart, at, -weight[at], width)
+        at = indices[k]
+        slot, count = _slot(items, slots, term_item[at], count, touched, gradients, width)
+        _add_kept(gradients, slot, kept, at, -term_weight[at], width)
     return count
 
 
-@njit(cache=True, inline="always")
-def hold_mean(users, objective, scratch, k, count, thread, constants):
-    """Add the gradient of the hinge on half the mean squared distance of the vectors of positive ``k``'s user."""
+@njit(inline="always")
+def diversity_gradient(users, objective, work, k, count, thread, constants):
+    """Add the gradient of the DCRS hinge on half the mean squared distance of the vectors of positive ``k``'s user."""
     n_vectors, width, _ = constants
-    gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
+    gradients, touched, slots = work.gradients[thread, 0], work.touched[thread, 0], work.user_slot
     vectors, squares = users.vectors, users.squares
-    first = np.int64(scratch.pairs[k, 0]) * n_vectors
+    first = np.int64(work.pairs[k, 0]) * n_vectors
     own = np.float32(0)
     for c in range(n_vectors):
         own += squares[first + c]
-    of_sum = splat(np.float32(0))
+    square_of_sum = splat(np.float32(0))
     for k in range(0, width, LANES):
         summed = load(vectors, first, k)
         for c in range(1, n_vectors):
             summed = summed + load(vectors, first + c, k)
-        of_sum = of_sum + summed * summed
+        square_of_sum = square_of_sum + summed * summed
     n = np.float32(n_vectors)
-    diversity = (n * own - total(of_sum)) / (n * (n - np.float32(1)))
-    if diversity < objective.lower or diversity > objective.upper:
-        sign = np.float32(-1) if diversity < objective.lower else np.float32(1)
-        weight = sign * objective.weight * np.float32(2) / (n * (n - np.float32(1)))
+    diversity = (n * own - total(square_of_sum)) / (n * (n - np.float32(1)))
+    slope = diversity_slope(diversity, objective)
+    if slope != 0:
+        weight = slope * objective.weight * np.float32(2) / (n * (n - np.float32(1)))
         for a in range(n_vectors):
             slot, count = _slot(users, slots, first + a, count, touched, gradients, width)
             for b in range(n_vectors):
                 if a != b:
-                    _pull(gradients, slot, vectors, first + a, vectors, first + b, weight, width)
+                    _add_difference(gradients, slot, vectors, first + a, vectors, first + b, weight, width)
     return count
 
 
-@njit(cache=True, inline="always")
-def hold_pairs(users, objective, scratch, k, count, thread, constants):
-    """Add the gradient of the mean over ordered pairs of the hinge on half their squared distance."""
+@njit(inline="always")
+def pairwise_diversity_gradient(users, objective, work, k, count, thread, constants):
+    """Add the gradient of the mean over ordered pairs of the DCRS hinge on half their squared distance."""
     n_vectors, width, _ = constants
-    gradients, touched, slots = scratch.gradients[thread, 0], scratch.touched[thread, 0], scratch.user_slot
+    gradients, touched, slots = work.gradients[thread, 0], work.touched[thread, 0], work.user_slot
     vectors = users.vectors
-    first = np.int64(scratch.pairs[k, 0]) * n_vectors
-    # An unordered pair stands for two ordered ones; half the square has the difference for its gradient.
+    first = np.int64(work.pairs[k, 0]) * n_vectors
+    # An unordered pair stands for two ordered ones. The gradient of half the squared distance is the difference.
     weight = objective.weight * np.float32(2) / np.float32(n_vectors * (n_vectors - 1))
     for a in range(n_vectors):
         for b in range(a):
@@ -136,11 +159,10 @@ def hold_pairs(users, objective, scratch, k, count, thread, constants):
             for k in range(0, width, LANES):
                 difference = load(vectors, first + a, k) - load(vectors, first + b, k)
                 square = square + difference * difference
-            half = total(square) / np.float32(2)
-            if half < objective.lower or half > objective.upper:
-                push = -weight if half < objective.lower else weight
+            slope = diversity_slope(total(square) / np.float32(2), objective)
+            if slope != 0:
                 one, count = _slot(users, slots, first + a, count, touched, gradients, width)
                 other, count = _slot(users, slots, first + b, count, touched, gradients, width)
-                _pull(gradients, one, vectors, first + a, vectors, first + b, push, width)
-                _pull(gradients, other, vectors, first + b, vectors, first + a, push, width)
+                _add_difference(gradients, one, vectors, first + a, vectors, first + b, slope * weight, width)
+                _add_difference(gradients, other, vectors, first + b, vectors, first + a, slope * weight, width)
     return count

@@ -1,6 +1,6 @@
-"""Mining: which of a user's vectors is nearest to the positive, and which negatives are too near.
+"""Mining: distances of a positive and its candidates to the user's vectors, and the selection of negatives.
 
-The constants (vectors, width) are compiled in; `dpcml.kernels.batches` makes a kernel for each.
+The number of vectors and their width are compile-time constants, see `dpcml.kernels.minibatch`.
 """
 
 from __future__ import annotations
@@ -8,90 +8,136 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.lanes import A_LINE, fetch_to_read
-from dpcml.kernels.negatives import fetch_positives
-from dpcml.kernels.options import OPTIONS
-from dpcml.kernels.owners import group_of, sort_by_group
-from dpcml.kernels.simd import nearest_distances
+from dpcml.kernels.compilation import TRAINING
+from dpcml.kernels.partition import group_of, sort_by_group
+from dpcml.kernels.random import bits_of, choose, uniform
+from dpcml.kernels.sampling import prefetch_positives
+from dpcml.kernels.simd import FLOATS_PER_LINE, nearest_distances, prefetch_row
 
-ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are asked for while one is mined
+ALL, CLOSEST, SIMILAR = 0, 1, 2  # negative selection: which candidates become negatives
+SIMILAR_DRAW = 1 << 19  # number of the random draw that selects a similar candidate
+
+ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are prefetched
 
 
-@njit(**OPTIONS)
-def list_positives(order, first, size, groups, starts, listed):
-    """List the positives of a batch by the groups of their users."""
+@njit(**TRAINING)
+def sort_positives(order, first, size, groups, starts, indices):
+    """Sort the positives of a batch by the group of their user."""
     for b in range(size):
         groups[b] = group_of(order[first + b, 0])
-    sort_by_group(groups, size, starts, listed)
+    sort_by_group(groups, size, starts, indices)
 
 
-@njit(**OPTIONS)
-def open_share(data, order, batch, first, listed, low, high, pairs, opens, met_in):
-    """Write down user and item of the positives ``low`` to ``high`` of the list, and which are their user's first.
+@njit(**TRAINING)
+def read_share(data, order, batch, first, indices, low, high, pairs, is_first, last_batch):
+    """Write user and item of the sorted positives ``low`` to ``high``, and whether each is its user's first.
 
-    The thread that mines a user's positives also sums the user's gradients, while the vectors are still in its cache.
+    The thread that mines a user's positives also sums the user's gradients, while the vectors are in its cache.
     """
     for k in range(low, high):
-        user, item = order[first + listed[k], 0], order[first + listed[k], 1]
+        user, item = order[first + indices[k], 0], order[first + indices[k], 1]
         pairs[k, 0], pairs[k, 1] = user, item
-        opens[k] = met_in[user] != batch
-        met_in[user] = batch
-        if opens[k]:
-            fetch_positives(data, user)
+        is_first[k] = last_batch[user] != batch
+        last_batch[user] = batch
+        if is_first[k]:
+            prefetch_positives(data, user)
 
 
-@njit(cache=True, inline="always")
-def fetch_ahead(users, items, scratch, k, low, high, constants):
-    """Ask for the vectors that mining will need soon: rows lie scattered, and memory is slow."""
+@njit(inline="always")
+def prefetch_ahead(users, items, work, k, low, high, constants):
+    """Prefetch the vectors of the next positives, which are scattered over memory."""
     n_vectors, width, _, n_candidates = constants
-    vectors, item_vectors, pairs, chosen = users.vectors, items.vectors, scratch.pairs, scratch.chosen
+    vectors, item_vectors, pairs, chosen = users.vectors, items.vectors, work.pairs, work.chosen
     if k + USERS_AHEAD < high:
         row = np.int64(pairs[k + USERS_AHEAD, 0]) * n_vectors
         for c in range(n_vectors):
-            for at in range(0, width, A_LINE):
-                fetch_to_read(vectors, row + c, at)
+            for column in range(0, width, FLOATS_PER_LINE):
+                prefetch_row(vectors, row + c, column)
     if low <= k + ITEMS_AHEAD < high:
         for s in range(n_candidates + 1):
-            for at in range(0, width, A_LINE):
-                fetch_to_read(item_vectors, chosen[k + ITEMS_AHEAD, s], at)
+            for column in range(0, width, FLOATS_PER_LINE):
+                prefetch_row(item_vectors, chosen[k + ITEMS_AHEAD, s], column)
 
 
-@njit(cache=True, inline="always")
-def measure(users, items, scratch, k, thread, constants):
-    """Find the distances of positive ``k`` of the list, and of its candidates, to the user's vectors."""
+@njit(inline="always")
+def measure(users, items, work, k, thread, constants):
+    """Compute the distances of positive ``k`` and its candidates to the user's vectors."""
     n_vectors, width, at_once, _ = constants
-    near, user = scratch.near[thread], np.int64(scratch.pairs[k, 0])
-    nearest_distances(
-        users, user, items.vectors, scratch.chosen, k, scratch.sums[thread], near, n_vectors, width, at_once
-    )
+    near, user = work.near[thread], np.int64(work.pairs[k, 0])
+    nearest_distances(users, user, items.vectors, work.chosen, k, work.sums[thread], near, n_vectors, width, at_once)
 
 
-@njit(cache=True, inline="always")
-def keep(items, objective, scratch, k, first, thread, constants):
-    """Note nearest vector and weight of the candidates that are kept, from ``first`` on, then of the positive."""
-    n_vectors, _, kept = constants
-    chosen, near, squares = scratch.chosen, scratch.near[thread], items.squares
-    met, nearest, weight, hinge = scratch.met, scratch.nearest, scratch.weight, scratch.hinge
-    item = np.int64(scratch.pairs[k, 1])
+@njit(inline="always")
+def select_closest(items, work, k, thread, n_candidates):
+    """Return the column in ``chosen[k]`` of the candidate that is nearest to any of the user's vectors."""
+    squares, chosen, near = items.squares, work.chosen, work.near[thread]
+    column = 1
+    best = near[0, 1] + squares[chosen[k, 1]]
+    for s in range(2, n_candidates + 1):
+        distance = near[0, s] + squares[chosen[k, s]]
+        if distance < best:
+            column, best = s, distance
+    return column
+
+
+@njit
+def select_similar(items, work, k, thread, n_candidates, dim, key, position):
+    """Return the column of a candidate sampled by the inverse density of its cosine with the positive.
+
+    On the sphere in d dimensions a cosine s has density proportional to (1 - s^2)^((d - 3) / 2). Candidates with a
+    cosine of at most 0 have probability 0; if all have, the draw is uniform.
+    """
+    vectors, squares, chosen, weights = items.vectors, items.squares, work.chosen, work.weights[thread]
+    chance = uniform(bits_of(key, position, SIMILAR_DRAW))
+    power = np.float64(dim - 3) / 2
+    own = squares[chosen[k, 0]]
+    largest = -np.inf
+    for s in range(n_candidates):
+        cross = np.float32(0)
+        for at in range(vectors.shape[1]):
+            cross += vectors[chosen[k, 0], at] * vectors[chosen[k, 1 + s], at]
+        cosine = cross / np.sqrt(max(own * squares[chosen[k, 1 + s]], np.float32(1e-12)))
+        weights[s] = -power * np.log(max(1 - cosine * cosine, 1e-6)) if cosine > 0 else -np.inf
+        largest = max(largest, weights[s])
+    if largest == -np.inf:
+        return 1 + min(np.int64(chance * n_candidates), n_candidates - 1)
+    total = 0.0
+    for s in range(n_candidates):
+        weights[s] = np.exp(weights[s] - largest)
+        total += weights[s]
+    return 1 + choose(weights, n_candidates, total, chance)
+
+
+@njit(inline="always")
+def write_terms(items, objective, work, k, first, thread, constants):
+    """Write the gradient terms of positive ``k``: one per negative, from column ``first`` on, then the positive's.
+
+    A term has an item, the user's vector nearest to it, and a weight: -2 for a negative within the margin, 2 per such
+    negative for the positive, 0 for none.
+    """
+    n_vectors, _, n_negatives = constants
+    chosen, near, squares = work.chosen, work.near[thread], items.squares
+    term_item, term_vector, term_weight, hinge = work.term_item, work.term_vector, work.term_weight, work.hinge
+    item = np.int64(work.pairs[k, 1])
     distance = near[0, 0] + squares[item] + objective.margin
-    total, pulls = np.float32(0), np.float32(0)
-    at = k * (kept + 1)
-    for place in range(first, first + kept):
-        value = distance - near[0, place] - squares[chosen[k, place]]
-        met[at], nearest[at] = chosen[k, place], _winner(near, place, n_vectors)
-        weight[at] = np.float32(-2) if value > 0 else np.float32(0)
-        pulls -= weight[at]
-        if not value <= 0:  # NaN shows in the loss
-            total += value
+    loss, positive_weight = np.float32(0), np.float32(0)
+    at = k * (n_negatives + 1)
+    for column in range(first, first + n_negatives):
+        value = distance - near[0, column] - squares[chosen[k, column]]
+        term_item[at], term_vector[at] = chosen[k, column], _nearest_vector(near, column, n_vectors)
+        term_weight[at] = np.float32(-2) if value > 0 else np.float32(0)
+        positive_weight -= term_weight[at]
+        if not value <= 0:  # so that NaN shows in the loss
+            loss += value
         at += 1
-    met[at], nearest[at], weight[at] = item, _winner(near, 0, n_vectors), pulls
-    hinge[k] = total
+    term_item[at], term_vector[at], term_weight[at] = item, _nearest_vector(near, 0, n_vectors), positive_weight
+    hinge[k] = loss
 
 
-@njit(cache=True, inline="always")
-def _winner(near, place, n_vectors):
+@njit(inline="always")
+def _nearest_vector(near, column, n_vectors):
     best = 0
     for c in range(1, n_vectors):
-        if near[1 + c, place] < near[1 + best, place]:
+        if near[1 + c, column] < near[1 + best, column]:
             best = c
     return best

@@ -1,7 +1,7 @@
-"""Where held-out items stand in a ranking, and which items stand on top of it.
+"""Ranks of held-out items, top-k lists, and lists merged from a user's interests.
 
-Both walk rows ``start`` to ``stop`` of a block of scores (larger is better) and release the interpreter's lock, so that
-ranges of rows can run on several threads; each row is independent of the others.
+Kernels work on the rows ``start`` to ``stop`` and release the interpreter lock, so that several threads can share the
+rows. Larger scores are better.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dpcml.kernels.compilation import cached_njit
 
-@njit(nogil=True, cache=True)
-def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, stop):
-    """Count, for each held-out item, the candidates ahead of it and those level with it.
+
+@cached_njit(nogil=True)
+def rank_counts(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, stop):
+    """Count, for each held-out item, the candidates with a higher score and those with the same score.
 
     Parameters
     ----------
@@ -21,7 +23,7 @@ def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, st
     users
         Row of each block row in the CSRs below; shape (block,).
     seen_ptr, seen
-        CSR of items that are no candidates.
+        CSR of items that are not ranked.
     held_ptr, held
         CSR of held-out items.
     ahead, tied
@@ -30,7 +32,7 @@ def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, st
     Returns
     -------
     bool
-        True when every score is a number.
+        False if a score is NaN.
     """
     n_items = scores.shape[1]
     valid = True
@@ -45,7 +47,7 @@ def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, st
             mine = row[held[h]]
             above = np.int32(0)
             level = np.int32(0)
-            for i in range(n_items):  # vectorised: faster than skipping the few items that are seen
+            for i in range(n_items):  # the compiler vectorises this: faster than skipping the seen items
                 above += np.int32(row[i] > mine)
                 level += np.int32(row[i] == mine)
             for k in range(seen_ptr[u], seen_ptr[u + 1]):
@@ -56,20 +58,20 @@ def places(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, st
     return valid
 
 
-@njit(nogil=True, cache=True)
-def top(scores, users, seen_ptr, seen, best, best_scores, start, stop):
-    """Find the items with the highest scores, best first; of equal scores, the lower position first.
+@cached_njit(nogil=True)
+def top_k(scores, users, seen_ptr, seen, best, best_scores, start, stop):
+    """Find the items with the highest scores, best first; ties go to the lower position.
 
     Parameters
     ----------
     scores
-        Float array of shape (block, items); items at minus infinity are no candidates.
+        Float array of shape (block, items); items at minus infinity are not ranked.
     users
         Row of each block row in the CSR of seen items; shape (block,).
     seen_ptr, seen
-        CSR of items that are no candidates, ascending within each row.
+        CSR of items that are not ranked, ascending within each row.
     best, best_scores
-        Outputs of shape (block, n): positions and scores, -1 and minus infinity where candidates run out.
+        Outputs of shape (block, n): positions and scores, -1 and minus infinity where there are fewer.
     """
     n_items = scores.shape[1]
     n = best.shape[1]
@@ -93,9 +95,9 @@ def top(scores, users, seen_ptr, seen, best, best_scores, start, stop):
         best[b, found:] = -1
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def insert(best, best_scores, row, found, item, score):
-    """Put an item into a row of the ``found`` best so far, behind those with the same score; the last may drop out."""
+    """Insert an item into a sorted row that has ``found`` items, after those with the same score; drops the last."""
     place = min(found, best.shape[1] - 1)
     while place > 0 and best_scores[row, place - 1] < score:
         best_scores[row, place] = best_scores[row, place - 1]
@@ -103,3 +105,45 @@ def insert(best, best_scores, row, found, item, score):
         place -= 1
     best_scores[row, place] = score
     best[row, place] = item
+
+
+@cached_njit(nogil=True)
+def mix_lists(queues, scores, wanted, weight, scale, best, best_scores, start, stop):
+    """Merge the lists of a user's interests into one: each position takes the next item of one interest, greedily.
+
+    Parameters
+    ----------
+    queues, scores
+        Items of each interest and their scores, best first, -1 where they end; shape (users, C, m).
+    wanted
+        Share of the list that each interest should get; shape (users, C).
+    weight
+        Weight of the shares, from 0 (only scores count) to 1 (only the shares count).
+    scale
+        Difference in score that counts as much as one position; shape (users,).
+    best, best_scores
+        Outputs of shape (users, n), -1 and minus infinity where there are fewer.
+    """
+    n_vectors, length = queues.shape[1], queues.shape[2]
+    n = best.shape[1]
+    heads = np.empty(n_vectors, dtype=np.int64)
+    for u in range(start, stop):
+        heads[:] = 0
+        for place in range(n):
+            chosen, value = -1, -np.inf
+            for c in range(n_vectors):
+                if heads[c] == length or queues[u, c, heads[c]] < 0:
+                    continue
+                offered = scores[u, c, heads[c]]
+                behind = wanted[u, c] * (place + 1) - heads[c]
+                mine = (1 - weight) * offered / scale[u] + weight * behind
+                # a tolerance, so that rounding does not decide between interests that are equally far behind
+                if chosen < 0 or mine > value + 1e-9 or (mine > value - 1e-9 and offered > best_scores[u, place]):
+                    chosen, value = c, mine
+                    best_scores[u, place] = offered
+            if chosen < 0:
+                best[u, place:] = -1
+                best_scores[u, place:] = -np.inf
+                break
+            best[u, place] = queues[u, chosen, heads[chosen]]
+            heads[chosen] += 1

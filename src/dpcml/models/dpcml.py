@@ -164,7 +164,7 @@ class DPCML(MultiInterest, Trained[Engine]):
             diversity_per_pair=self.diversity_per == "pair",
             users_on_sphere=self.projection == "sphere",
             items_on_sphere=self.items_on_sphere,
-            optimiser=self.optimizer,
+            optimizer=self.optimizer,
             batch_size=self.batch_size,
             max_user_run=self.max_user_run or default_user_run(train_data.n_positives, train_data.n_users),
             seed=self.random_state,

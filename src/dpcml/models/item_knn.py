@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.kernels.neighbours import cosine_neighbours
+from dpcml.kernels.item_item import cosine_neighbours
 from dpcml.models.base import FromHistory
 from dpcml.models.parameters import register
 from dpcml.utils.arrays import Array, FloatArray, IntArray

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.kernels.walks import walk_sources
+from dpcml.kernels.item_item import walk_sources
 from dpcml.models.item_knn import Neighbours
 from dpcml.models.parameters import register
 from dpcml.utils.arrays import FloatArray, IntArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.kernels.distances import nearest
+from dpcml.kernels.nearest import score_by_nearest
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.threads import over_rows
 
@@ -41,5 +41,5 @@ def nearest_scores(users: FloatArray, items: FloatArray) -> FloatArray:
         some = slice(first, min(first + block, n_users))
         cross = (users[some].reshape(-1, dim) @ items.T).reshape(-1, n_vectors, len(items))
         out, squares = scores[some], user_squares[some]
-        over_rows(lambda a, b: nearest(cross, squares, item_squares, out, a, b), len(out))  # noqa: B023
+        over_rows(lambda a, b: score_by_nearest(cross, squares, item_squares, out, a, b), len(out))  # noqa: B023
     return scores

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.kernels.nearest_top import nearest_queues, nearest_top
-from dpcml.kernels.ranking import top
+from dpcml.kernels.nearest import nearest_top_k, nearest_top_k_by_vector
+from dpcml.kernels.ranking import top_k
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.threads import over_rows
 
@@ -151,7 +151,7 @@ def best_by_distance(users: FloatArray, catalogue: Catalogue, n: int, seen: Seen
         found = np.zeros(last - first, dtype=np.int64)
         for tile in tiles:
             given = *tile, *mine, found, best[first:last], best_scores[first:last]
-            over_rows(lambda a, b: nearest_top(*given, a, b), last - first)  # noqa: B023
+            over_rows(lambda a, b: nearest_top_k(*given, a, b), last - first)  # noqa: B023
 
     _walk(users, catalogue, seen, merge)
     return best, best_scores
@@ -188,7 +188,7 @@ def queues_by_distance(users: FloatArray, catalogue: Catalogue, n: int, seen: Se
         found = np.zeros((last - first) * n_vectors, dtype=np.int64)
         for tile in tiles:
             given = *tile, *mine, found, queues[rows], values[rows]
-            over_rows(lambda a, b: nearest_queues(*given, a, b), last - first)  # noqa: B023
+            over_rows(lambda a, b: nearest_top_k_by_vector(*given, a, b), last - first)  # noqa: B023
 
     _walk(users, catalogue, seen, merge)
     return queues.reshape(-1, n_vectors, n), values.reshape(-1, n_vectors, n)
@@ -229,7 +229,7 @@ def _top(scores: FloatArray, users: IntArray, n: int, seen: Seen) -> tuple[IntAr
         mine = seen[0][users[0] : users[-1] + 2], seen[1]
         return _sorted(scores, np.arange(scores.shape[1]), n, mine)
     best, best_scores = np.empty((len(users), n), np.int64), np.empty((len(users), n), np.float32)
-    over_rows(lambda a, b: top(scores, users, *seen, best, best_scores, a, b), len(users))
+    over_rows(lambda a, b: top_k(scores, users, *seen, best, best_scores, a, b), len(users))
     return best, best_scores
 
 

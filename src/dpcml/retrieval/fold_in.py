@@ -8,9 +8,10 @@ from functools import cache
 import numpy as np
 
 from dpcml.kernels import fold_in as kernel
-from dpcml.kernels.choosing import CLOSEST, SIMILAR
+from dpcml.kernels.gradients import Objective
+from dpcml.kernels.mining import CLOSEST, SIMILAR
+from dpcml.kernels.optimizer import OptimizerSteps
 from dpcml.kernels.random import epoch_key
-from dpcml.kernels.state import Objective, Steps
 from dpcml.utils.arrays import FloatArray, IntArray, unit
 from dpcml.utils.errors import DataError
 
@@ -30,7 +31,7 @@ class FoldIn:
     n_vectors, n_candidates
         Vectors per user, C, and candidates per liked item, S.
     choice
-        Which candidates are negatives, see `dpcml.kernels.choosing`.
+        Which candidates are negatives, see `dpcml.kernels.mining`.
     weights
         Relative chances of items as candidates; all alike by default.
     seed
@@ -145,6 +146,6 @@ def _similarity(liked: FloatArray, pool: FloatArray) -> FloatArray:
 
 
 @cache
-def _steps(count: int, rate: float) -> Steps:
+def _steps(count: int, rate: float) -> OptimizerSteps:
     """Return Adam's steps, with a rate that falls to 0."""
-    return Steps.adam(rate * (1 - np.arange(count) / max(count, 1)), np.arange(1, count + 1))
+    return OptimizerSteps.adam(rate * (1 - np.arange(count) / max(count, 1)), np.arange(1, count + 1))

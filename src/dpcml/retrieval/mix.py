@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.kernels.mixing import mix_lists
+from dpcml.kernels.ranking import mix_lists
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.threads import over_rows
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.kernels.ordering import gather, lay_out
-from dpcml.kernels.owners import GROUPS, groups_of
+from dpcml.kernels.partition import GROUPS, gather, groups_of, write_runs
 from dpcml.kernels.random import mix, shuffle
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.threads import over_rows
@@ -104,7 +103,7 @@ class Order:
         users, starts = self._run_users, self._run_starts
         ends = np.diff(starts)[runs].cumsum()
         over_rows(
-            lambda start, stop: lay_out(users, items, starts, runs, ends, out, start, stop), len(runs), self._threads
+            lambda start, stop: write_runs(users, items, starts, runs, ends, out, start, stop), len(runs), self._threads
         )
 
 

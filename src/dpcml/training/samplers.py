@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.kernels.choosing import ALL, CLOSEST, SIMILAR
-from dpcml.kernels.drawing import drawing_kernel
-from dpcml.kernels.negatives import fill_filters
+from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR
 from dpcml.kernels.random import epoch_key
-from dpcml.kernels.state import Candidates, Positives
+from dpcml.kernels.sampling import Candidates, Positives, fill_filters, sample_batch
 from dpcml.training.order import Order
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.registry import Registry
@@ -151,6 +149,6 @@ class BatchSampler:
 
     def _draw(self, pairs: IntArray, key: np.uint64, first: int) -> IntArray:
         chosen = np.empty((len(pairs), 1 + self.n_candidates), dtype=np.int32)
-        listed = np.arange(len(pairs), dtype=np.int32)
-        drawing_kernel()(self._data, self._candidates, key, first, pairs, listed, self.n_candidates, chosen)
+        indices = np.arange(len(pairs), dtype=np.int32)
+        sample_batch(self._data, self._candidates, key, first, pairs, indices, self.n_candidates, chosen)
         return chosen

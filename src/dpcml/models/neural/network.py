@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.ranks import Scorer
-from dpcml.kernels.choosing import CLOSEST
+from dpcml.kernels.mining import CLOSEST
 from dpcml.models.neural.backend import available, check_device_name, load_torch, tensor, torch_threads
 from dpcml.models.neural.losses import cross_entropy, hardest
 from dpcml.models.neural.trainer import Tensors, Trainer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpcml.kernels.team import team_state, wait
+from dpcml.kernels.barrier import barrier_state, wait
 
 
 @njit(nogil=True)
@@ -22,15 +22,15 @@ def march(state, place, thread, n_threads, rounds):
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
 def test_nobody_overtakes(n_threads):
-    state, place, rounds = team_state(), np.zeros((n_threads, 16), dtype=np.int64), 400
+    state, place, rounds = barrier_state(), np.zeros((n_threads, 16), dtype=np.int64), 400
     with ThreadPoolExecutor(n_threads) as pool:
-        team = [pool.submit(march, state, place, thread, n_threads, rounds) for thread in range(n_threads)]
-        assert [member.result() for member in team] == [0] * n_threads
+        futures = [pool.submit(march, state, place, thread, n_threads, rounds) for thread in range(n_threads)]
+        assert [future.result() for future in futures] == [0] * n_threads
     assert (place[:, 0] == rounds).all()
 
 
 def test_one_thread_waits_for_the_other():
-    state, place = team_state(), np.zeros((2, 16), dtype=np.int64)
+    state, place = barrier_state(), np.zeros((2, 16), dtype=np.int64)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(march, state, place, 0, 2, 1)
         assert not first.done()

@@ -9,7 +9,7 @@ from dpcml.kernels.random import epoch_key
     [
         ("hard", {}),
         ("hard", {"n_vectors": 1, "users_on_sphere": True}),
-        ("hard", {"optimiser": "adagrad", "diversity_per_pair": True}),
+        ("hard", {"optimizer": "adagrad", "diversity_per_pair": True}),
         ("uniform", {"users_on_sphere": True, "items_on_sphere": True}),
         ("popularity", {}),
         ("two-stage", {}),
@@ -35,6 +35,6 @@ def plain_epoch(engine, U, V, state, number, rate, twin):
         batch = twin.mine(engine, U, V, key, order[first : first + config.batch_size], first)
         losses.append(twin.objective(U, V, batch, config)[0])
         of_users, of_items = twin.gradients(U, V, batch, config)
-        twin.step(U, *of_users, state["U"], rate, config.users_on_sphere, config.optimiser)
-        twin.step(V, *of_items, state["V"], rate, config.items_on_sphere, config.optimiser)
+        twin.step(U, *of_users, state["U"], rate, config.users_on_sphere, config.optimizer)
+        twin.step(V, *of_items, state["V"], rate, config.items_on_sphere, config.optimizer)
     return np.concatenate(losses).mean()

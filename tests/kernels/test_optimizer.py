@@ -2,37 +2,37 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpcml.kernels.state import Table
-from dpcml.kernels.steps import step_by_adagrad, step_by_adam
-from dpcml.training.engine import MOMENTS, _steps
+from dpcml.kernels.optimizer import EmbeddingTable, update_by_adagrad, update_by_adam
+from dpcml.training.engine import MOMENTS
+from dpcml.training.engine import _optimizer_steps as steps_of
 
 ROWS, WIDTH = 12, 16
 
 
 @njit(error_model="numpy")
 def adam(table, slots, touched, gradients, count, steps, k_th, on_sphere):
-    step_by_adam(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
+    update_by_adam(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
 
 
 @njit(error_model="numpy")
 def adagrad(table, slots, touched, gradients, count, steps, k_th, on_sphere):
-    step_by_adagrad(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
+    update_by_adagrad(table, slots, touched, gradients, count, steps, k_th, on_sphere, WIDTH)
 
 
 STEPS = {"adam": adam, "adagrad": adagrad}
 
 
-def table_of(rows, optimiser):
-    return Table(rows, (rows**2).sum(axis=1), np.zeros((ROWS, MOMENTS[optimiser] * WIDTH), np.float32))
+def table_of(rows, optimizer):
+    return EmbeddingTable(rows, (rows**2).sum(axis=1), np.zeros((ROWS, MOMENTS[optimizer] * WIDTH), np.float32))
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
 @pytest.mark.parametrize("on_sphere", [False, True])
-def test_steps_are_those_of_plain_numpy(twin, optimiser, on_sphere):
+def test_steps_are_those_of_plain_numpy(twin, optimizer, on_sphere):
     """All rows share one clock, whether a step touches them or not."""
     rng = np.random.default_rng(0)
     start = rng.standard_normal((ROWS, WIDTH)) * 0.2
-    table = table_of(start.astype(np.float32), optimiser)
+    table = table_of(start.astype(np.float32), optimizer)
     rows, state = start.copy(), (np.zeros_like(start), np.zeros_like(start), np.zeros((), int))
     slots = np.full(ROWS, -1, np.int32)
     ever = np.zeros(ROWS, bool)
@@ -41,14 +41,21 @@ def test_steps_are_those_of_plain_numpy(twin, optimiser, on_sphere):
         rng.shuffle(chosen)
         gradients = (rng.standard_normal((ROWS, WIDTH)) * 10.0 ** rng.integers(-3, 2)).astype(np.float32)
         slots[chosen] = np.arange(len(chosen))
-        STEPS[optimiser](
-            table, slots, chosen.astype(np.int32), gradients, len(chosen), _steps(optimiser, 0.1), k, on_sphere
+        STEPS[optimizer](
+            table,
+            slots,
+            chosen.astype(np.int32),
+            gradients,
+            len(chosen),
+            steps_of(optimizer, 0.1),
+            k,
+            on_sphere,
         )
         dense = np.zeros_like(start)
         dense[chosen] = gradients[: len(chosen)]
         touched = np.isin(np.arange(ROWS), chosen)
         ever |= touched
-        twin.step(rows, dense, touched, state, 0.1, on_sphere, optimiser)
+        twin.step(rows, dense, touched, state, 0.1, on_sphere, optimizer)
         assert (slots == -1).all(), "slots are free again"
     np.testing.assert_allclose(table.vectors, rows, atol=2e-5)
     norms = np.linalg.norm(table.vectors, axis=1)[ever]
@@ -61,13 +68,13 @@ def test_first_step_of_adam_has_the_length_of_the_rate():
     """Without the bias correction it would be a third of it."""
     table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adam")
     gradients = np.array([[1e-3, -5.0] * 8], np.float32)
-    adam(table, np.zeros(ROWS, np.int32), np.array([4], np.int32), gradients, 1, _steps("adam", 0.01), 1, False)
+    adam(table, np.zeros(ROWS, np.int32), np.array([4], np.int32), gradients, 1, steps_of("adam", 0.01), 1, False)
     np.testing.assert_allclose(table.vectors[4], [-0.01, 0.01] * 8, rtol=1e-4)
     assert not np.delete(table.vectors, 4, axis=0).any()
 
 
 def test_batches_beyond_the_table_of_rates_take_the_last():
-    steps = _steps("adam", 0.01)
+    steps = steps_of("adam", 0.01)
     assert steps.rate[-1] == pytest.approx(0.01)
     assert steps.epsilon[-1] == pytest.approx(1e-8)
     table = table_of(np.zeros((ROWS, WIDTH), np.float32), "adam")
@@ -84,7 +91,7 @@ def test_zero_gradient_and_zero_vector_stay_finite():
         np.array([0], np.int32),
         np.zeros((1, WIDTH), np.float32),
         1,
-        _steps("adagrad", 0.1),
+        steps_of("adagrad", 0.1),
         1,
         False,
     )

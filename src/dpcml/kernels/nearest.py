@@ -1,19 +1,48 @@
-"""The nearest items of users, from one tile of inner products after the other."""
+"""Scores by the nearest of a user's vectors: ``max_c (2 <u_c, v> - |u_c|^2) - |v|^2``, and the nearest items."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from dpcml.kernels.negatives import is_positive
+from dpcml.kernels.compilation import NO_NAN, cached_njit
 from dpcml.kernels.ranking import insert
+from dpcml.kernels.sampling import is_positive
 
-CHUNK = 256  # items whose scores are compared with the last of the list before any of them is looked at
+CHUNK = 256  # items that are skipped together if none scores above the last of the list
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"})
-def nearest_top(cross, user_squares, item_squares, columns, seen_ptr, seen, found, best, best_scores, start, stop):
-    """Merge the items of a tile into the best of each user; of equal scores, the lower position comes first.
+@cached_njit(nogil=True, fastmath=NO_NAN)
+def score_by_nearest(cross, user_squares, item_squares, scores, start, stop):
+    """Compute minus the squared distance of each item to the nearest of a user's vectors, from inner products.
+
+    Parameters
+    ----------
+    cross
+        Inner products of shape (users, vectors, items).
+    user_squares, item_squares
+        Squared norms of shapes (users, vectors) and (items,).
+    scores
+        Output of shape (users, items): ``max_c (2 cross_c - user_squares_c) - item_squares``.
+    """
+    n_vectors, n_items = cross.shape[1], cross.shape[2]
+    for u in range(start, stop):
+        out = scores[u]
+        for c in range(n_vectors):
+            row = cross[u, c]
+            square = user_squares[u, c]
+            if c == 0:
+                for i in range(n_items):
+                    out[i] = 2 * row[i] - square
+            else:
+                for i in range(n_items):
+                    out[i] = max(out[i], 2 * row[i] - square)
+        for i in range(n_items):
+            out[i] -= item_squares[i]
+
+
+@cached_njit(nogil=True, fastmath=NO_NAN)
+def nearest_top_k(cross, user_squares, item_squares, columns, seen_ptr, seen, found, best, best_scores, start, stop):
+    """Merge a tile of items into the top n of each user; ties go to the lower position.
 
     Parameters
     ----------
@@ -24,30 +53,30 @@ def nearest_top(cross, user_squares, item_squares, columns, seen_ptr, seen, foun
     columns
         Positions of the tile's items, ascending; shape (tile,).
     seen_ptr, seen
-        CSR of items that are no candidates, ascending within each user.
+        CSR of items that are not ranked, ascending within each user.
     found
-        How many items each user has so far; changed.
+        Number of items each user has so far; changed.
     best, best_scores
         Positions and scores of shape (users, n), best first; changed.
     """
     n_vectors, n_items = cross.shape[1], cross.shape[2]
     n = best.shape[1]
-    two = np.float32(2)  # a plain 2 would make everything float64
-    # Two rows in turn: the larger of a number and what is in its place would be written with a mask, which is slow.
-    room = np.empty((2, CHUNK), dtype=np.float32)
+    two = np.float32(2)  # a Python 2 would turn the arithmetic into float64
+    # Two buffers in turn: an update in place would be compiled to masked stores, which are slow.
+    buffer = np.empty((2, CHUNK), dtype=np.float32)
     for u in range(start, stop):
         for first in range(0, n_items, CHUNK):
             size = min(CHUNK, n_items - first)
             for c in range(n_vectors):
                 row, square = cross[u, c, first : first + size], user_squares[u, c]
-                before, scores = room[1 - c % 2], room[c % 2]
+                before, scores = buffer[1 - c % 2], buffer[c % 2]
                 if c == 0:
                     for i in range(size):
                         scores[i] = two * row[i] - square
                 else:
                     for i in range(size):
                         scores[i] = max(before[i], two * row[i] - square)
-            scores, squares = room[(n_vectors - 1) % 2], item_squares[first : first + size]
+            scores, squares = buffer[(n_vectors - 1) % 2], item_squares[first : first + size]
             last, above = best_scores[u, n - 1], 0
             for i in range(size):
                 scores[i] -= squares[i]
@@ -63,11 +92,13 @@ def nearest_top(cross, user_squares, item_squares, columns, seen_ptr, seen, foun
                     found[u] = min(found[u] + 1, n)
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"})
-def nearest_queues(cross, user_squares, item_squares, columns, seen_ptr, seen, found, best, best_scores, start, stop):
-    """Merge the items of a tile into the best of each of a user's vectors: those that are nearest to that vector.
+@cached_njit(nogil=True, fastmath=NO_NAN)
+def nearest_top_k_by_vector(
+    cross, user_squares, item_squares, columns, seen_ptr, seen, found, best, best_scores, start, stop
+):
+    """Merge a tile of items into the top n of each of a user's vectors; an item belongs to the vector nearest to it.
 
-    Takes what `nearest_top` takes, but ``found``, ``best`` and ``best_scores`` have a row for each vector, of shapes
+    Takes what `nearest_top_k` takes, but ``found``, ``best`` and ``best_scores`` have a row for each vector, of shapes
     (users * vectors,) and (users * vectors, n).
     """
     n_vectors, n_items = cross.shape[1], cross.shape[2]

@@ -4,8 +4,8 @@ from numba import njit
 from scipy import sparse, stats
 
 from dpcml import Interactions
-from dpcml.kernels.negatives import _perhaps, draw_negatives, is_positive, nth_negative, words_of
 from dpcml.kernels.random import epoch_key
+from dpcml.kernels.sampling import is_positive, may_be_positive, nth_negative, sample_candidates, words_of
 from dpcml.training.samplers import SAMPLERS, positives
 
 N_CANDIDATES = 6
@@ -14,13 +14,13 @@ N_CANDIDATES = 6
 @njit
 def ask(data, user, item):
     first, n_words = words_of(data.indptr, user)
-    filtered = _perhaps(data.filters, first, n_words, item)
+    filtered = may_be_positive(data.filters, first, n_words, item)
     return filtered and is_positive(data.items, data.indptr[user], data.indptr[user + 1], item)
 
 
 @njit
 def draw(data, candidates, key, first, pairs, low, high, n, chosen):
-    draw_negatives(data, candidates, key, first, pairs, np.arange(high), low, high, n, chosen)
+    sample_candidates(data, candidates, key, first, pairs, np.arange(high), low, high, n, chosen)
 
 
 def drawn(world, negatives="uniform", number=0, user=None, repeats=1):

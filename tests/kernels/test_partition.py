@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpcml.kernels.owners import GROUPS, shares, sort_by_group
-from dpcml.kernels.team import USERS_TAKEN, next_share, team_state, wait
+from dpcml.kernels.barrier import USER_QUEUE, barrier_state, next_share, wait
+from dpcml.kernels.partition import GROUPS, shares, sort_by_group
 
 
 @njit
@@ -30,7 +30,7 @@ def test_shares_cover_every_group_once_and_shrink(n_threads):
     assert begins[-1] == GROUPS
     sizes = np.diff(begins)
     assert (sizes >= 0).all()
-    assert len(set(sizes[:n_threads])) == 1, "the threads' own are equally large"
+    assert len(set(sizes[:n_threads])) == 1, "the static shares are equally large"
     assert (np.diff(sizes[n_threads:]) <= 0).all()
     assert len(sizes) >= n_threads
 
@@ -45,21 +45,21 @@ def work(state, n_shares, thread, n_threads, n_batches, workers):
             if thread == 0:
                 for k in range(2000):
                     workers[batch, share, n_threads] += k
-            share = next_share(state, USERS_TAKEN, batch, n_shares, n_threads)
+            share = next_share(state, USER_QUEUE, batch, n_shares, n_threads)
         wait(state, n_threads)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
 def test_every_share_is_worked_on_by_one_thread(n_threads):
     n_shares, n_batches = len(shares(n_threads)) - 1, 200
-    state, workers = team_state(), np.zeros((n_batches, n_shares, n_threads + 1), np.int64)
+    state, workers = barrier_state(), np.zeros((n_batches, n_shares, n_threads + 1), np.int64)
     with ThreadPoolExecutor(n_threads) as pool:
-        team = [
+        futures = [
             pool.submit(work, state, n_shares, thread, n_threads, n_batches, workers) for thread in range(n_threads)
         ]
-        for member in team:
-            member.result()
+        for future in futures:
+            future.result()
     counts = workers[:, :, :n_threads]
     assert (counts.sum(axis=2) == 1).all()
     for thread in range(n_threads):
-        assert counts[:, thread, thread].all(), "the first shares are the threads' own"
+        assert counts[:, thread, thread].all(), "each thread works on its static share"

@@ -1,0 +1,116 @@
+"""Item-item models: nearest neighbours by co-occurrence, and weights of random walks between items."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpcml.kernels.compilation import cached_njit
+
+
+@cached_njit(nogil=True)
+def cosine_neighbours(user_ptr, items, item_ptr, users, shrink, neighbours, similarities, start, stop):
+    """Find the k nearest neighbours of each item by shrunk cosine similarity.
+
+    The similarity of i and j is ``n_ij / (sqrt(n_i n_j) + shrink)``; ties go to the lower position.
+
+    Parameters
+    ----------
+    user_ptr, items
+        CSR of the items of each user.
+    item_ptr, users
+        CSR of the users of each item.
+    shrink
+        Added to the denominator, to damp pairs with few common users.
+    neighbours, similarities
+        Outputs of shape (items, k): positions, -1 where there are fewer, and similarities, 0 there.
+    """
+    n_items = len(item_ptr) - 1
+    counts = np.zeros(n_items, np.int64)
+    touched = np.empty(n_items, np.int64)
+    for i in range(start, stop):
+        n_touched = 0
+        for a in range(item_ptr[i], item_ptr[i + 1]):
+            u = users[a]
+            for b in range(user_ptr[u], user_ptr[u + 1]):
+                j = items[b]
+                if counts[j] == 0:
+                    touched[n_touched] = j
+                    n_touched += 1
+                counts[j] += 1
+        counts[i] = 0
+        near = np.sort(touched[:n_touched])
+        value = np.empty(n_touched, np.float64)
+        own = item_ptr[i + 1] - item_ptr[i]
+        for t in range(n_touched):
+            j = near[t]
+            value[t] = counts[j] / (np.sqrt(own * (item_ptr[j + 1] - item_ptr[j])) + shrink)
+            counts[j] = 0
+        keep_largest(near, value, neighbours[i], similarities[i])
+
+
+@cached_njit(nogil=True)
+def keep_largest(near, value, kept, kept_values):
+    """Write the items with the largest values above 0, best first; ties go to the earlier one."""
+    order = np.argsort(-value, kind="mergesort")[: len(kept)]
+    for place in range(len(order)):
+        if value[order[place]] > 0:
+            kept[place] = near[order[place]]
+            kept_values[place] = value[order[place]]
+
+
+@cached_njit(nogil=True)
+def count_together(item_ptr, users, first, second, counts, start, stop):
+    """Count the common users of each pair of items ``(first[p], second[p])``; users ascend within an item."""
+    for p in range(start, stop):
+        a, a_end = item_ptr[first[p]], item_ptr[first[p] + 1]
+        b, b_end = item_ptr[second[p]], item_ptr[second[p] + 1]
+        count = 0
+        while a < a_end and b < b_end:
+            left, right = users[a], users[b]
+            count += left == right
+            a += left <= right
+            b += right <= left
+        counts[p] = count
+
+
+@cached_njit(nogil=True)
+def walk_sources(user_ptr, items, item_ptr, users, user_weight, item_weight, penalty, sources, weights, start, stop):
+    """Find the items from which two-step random walks to each item have the largest weight.
+
+    A walk from item i over user u to item j has weight ``item_weight[i] user_weight[u] penalty[j]``; ties go to the
+    lower position.
+
+    Parameters
+    ----------
+    user_ptr, items
+        CSR of the items of each user.
+    item_ptr, users
+        CSR of the users of each item.
+    user_weight, item_weight, penalty
+        Weights of the user, of the first item and of the last item of a walk; float64.
+    sources, weights
+        Outputs of shape (items, k): positions of the first items, -1 where there are fewer, and the summed weights
+        of their walks, 0 there.
+    """
+    n_items = len(item_ptr) - 1
+    total = np.zeros(n_items, np.float64)
+    reached = np.zeros(n_items, np.bool_)  # not ``total > 0``: a sum may underflow to 0
+    touched = np.empty(n_items, np.int64)
+    for j in range(start, stop):
+        n_touched = 0
+        for a in range(item_ptr[j], item_ptr[j + 1]):
+            u = users[a]
+            for b in range(user_ptr[u], user_ptr[u + 1]):
+                i = items[b]
+                if not reached[i]:
+                    reached[i] = True
+                    touched[n_touched] = i
+                    n_touched += 1
+                total[i] += user_weight[u]
+        total[j] = 0.0
+        near = np.sort(touched[:n_touched])
+        value = total[near] * item_weight[near]
+        total[near] = 0.0
+        reached[near] = False
+        keep_largest(near, value, sources[j], weights[j])
+        weights[j] *= penalty[j]

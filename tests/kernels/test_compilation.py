@@ -1,0 +1,39 @@
+"""The cache on disk, in processes of their own with a copy of the package."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dpcml
+
+PROGRAM = """
+import numpy as np
+from dpcml.kernels.sampling import fill_filters
+
+filters = np.zeros(3, np.uint64)
+fill_filters(np.array([0, 3, 5]), np.array([1, 4, 9, 2, 7], np.int32), filters)
+print(sum(fill_filters.stats.cache_hits.values()), *filters)
+"""
+
+
+def test_an_edit_of_a_called_kernel_in_another_file_is_noticed(tmp_path):
+    copy = tmp_path / "dpcml"
+    shutil.copytree(Path(dpcml.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def run():
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        found = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+        assert not found.returncode, found.stderr
+        hits, *filters = found.stdout.split()
+        return int(hits), filters
+
+    compiled, again = run(), run()
+    assert compiled == (0, again[1])
+    assert again[0] == 1, "the second process loads what the first compiled"
+    source = copy / "kernels" / "random.py"
+    source.write_text(source.read_text().replace("0x9E3779B97F4A7C15", "0xD1B54A32D192ED03"))
+    hits, filters = run()
+    assert hits == 0
+    assert filters != compiled[1]
