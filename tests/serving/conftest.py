@@ -111,7 +111,7 @@ class ServerProcess:
     def in_flight(self) -> int:
         """Return how many requests are under way."""
         lines = self.client.get("/metrics").text.splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("dpcml_requests_in_flight "))
+        return next(int(float(line.split()[1])) for line in lines if line.startswith("dpcml_requests_in_flight "))
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")

@@ -52,5 +52,5 @@ def test_every_path_has_an_example_and_a_summary(models):
     for methods in description["paths"].values():
         for one in methods.values():
             assert one["summary"]
-    bodies = ("RecommendOne", "RecommendMany", "RecommendNew", "NewHistory", "Problem")
+    bodies = ("RecommendRequest", "BatchRecommendRequest", "NewUserRecommendRequest", "NewUserRequest", "ErrorResponse")
     assert all(description["components"]["schemas"][name]["examples"] for name in bodies)

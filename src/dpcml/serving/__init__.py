@@ -1,1 +1,1 @@
-"""A model behind HTTP: an application from a factory, and a page to look at what the model knows of people."""
+"""A trained model as an HTTP service, with a web page to explore it."""

@@ -1,4 +1,4 @@
-"""The application: made by a factory, so that importing starts nothing."""
+"""The web application. A factory makes it, so importing this module starts nothing."""
 
 from __future__ import annotations
 
@@ -16,42 +16,39 @@ from fastapi import Depends, FastAPI
 from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
-from dpcml.serving.access import allowed
-from dpcml.serving.crew import Crew
-from dpcml.serving.failures import Refused, handle_failures
-from dpcml.serving.logs import say
-from dpcml.serving.metrics import Metrics
-from dpcml.serving.routes import catalogue, lists, people, state
-from dpcml.serving.schemas import Problem
-from dpcml.serving.served import Shelf
-from dpcml.serving.settings import ServeSettings, threads_for_work
-from dpcml.serving.watch import Watch
+from dpcml.serving.errors import APIError, add_error_handlers
+from dpcml.serving.middleware import RequestMiddleware, check_token
+from dpcml.serving.model_store import ModelStore
+from dpcml.serving.monitoring import Metrics, log_event
+from dpcml.serving.routes import explore, recommend, server
+from dpcml.serving.schemas import ErrorResponse
+from dpcml.serving.settings import ServeSettings
 from dpcml.utils.packages import version
 
 API = "/api/v1"
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "The body is no JSON."},
-    401: {"model": Problem, "description": "The token is missing or wrong."},
-    404: {"model": Problem, "description": "An id, or the model, is unknown."},
-    413: {"model": Problem, "description": "The body is too large."},
-    415: {"model": Problem, "description": "The body is not declared as JSON."},
-    422: {"model": Problem, "description": "A value is out of its limits, or the model cannot do this."},
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorResponse, "description": "The body is not valid JSON."},
+    401: {"model": ErrorResponse, "description": "The token is missing or wrong."},
+    404: {"model": ErrorResponse, "description": "Unknown id or unknown model."},
+    413: {"model": ErrorResponse, "description": "The body is too large."},
+    415: {"model": ErrorResponse, "description": "The body is not declared as JSON."},
+    422: {"model": ErrorResponse, "description": "A value is out of range, or the model cannot answer this request."},
 }
 
 
 def create_app(
-    directory: str | Path, settings: ServeSettings | None = None, *, tell_others: Callable[[], None] = lambda: None
+    directory: str | Path, settings: ServeSettings | None = None, *, notify_workers: Callable[[], None] = lambda: None
 ) -> FastAPI:
-    """Return an application that serves the model in a directory.
+    """Return an ASGI application that serves the model in a directory.
 
     Parameters
     ----------
     directory
-        Where `dpcml.save` or ``dpcml train`` wrote a model; it is read anew on SIGHUP or ``POST /api/v1/reload``.
+        A directory that `dpcml.save` or ``dpcml train`` wrote. SIGHUP and ``POST /api/v1/reload`` load it again.
     settings
         Token, second model, limits.
-    tell_others
-        Called after a reload that was asked for by a request: tells the other processes of the same server.
+    notify_workers
+        Called after ``POST /api/v1/reload``, to make the other worker processes reload too.
 
     Examples
     --------
@@ -68,54 +65,57 @@ def create_app(
     app = FastAPI(
         title="dpcml",
         version=version(),
-        description="Recommendation for people with more than one interest.",
-        docs_url=None,  # its page would load scripts from elsewhere
+        description="Recommendation with several interests per user.",
+        docs_url=None,  # FastAPI's documentation pages load scripts from other hosts
         redoc_url=None,
-        lifespan=_life,
+        lifespan=_lifespan,
     )
-    guards = [] if settings.token is None else [Depends(allowed)]
-    for part in (lists, people, catalogue):
-        app.include_router(part.router, prefix=API, responses=PROBLEMS, dependencies=guards)
-    app.include_router(state.router)
-    app.include_router(state.guarded, dependencies=guards)
+    guards = [] if settings.token is None else [Depends(check_token)]
+    for routes in (recommend, explore):
+        app.include_router(routes.router, prefix=API, responses=ERRORS, dependencies=guards)
+    app.include_router(server.api, prefix=API, responses=ERRORS, dependencies=guards)
+    app.include_router(server.public)
+    app.include_router(server.guarded, dependencies=guards)
     paths = app.openapi()["paths"]
     page = Path(str(resources.files("dpcml.serving") / "static"))
     app.add_api_route("/", lambda: FileResponse(page / "index.html"), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=page), name="page")
-    handle_failures(app)
-    crew = Crew(settings.shared, settings.workers)
-    metrics = Metrics(paths, None if settings.shared is None else settings.shared / "counters", crew)
+    add_error_handlers(app)
+    metrics = Metrics(paths, settings.workers, lambda: server.model_labels(app.state.models))
     directories = {"main": Path(directory)} | ({} if settings.compare is None else {"compare": settings.compare})
+    app.state.models = ModelStore(directories, lambda outcome: metrics.reloads.labels(outcome).inc(), settings.index)
     app.state.settings, app.state.metrics, app.state.ready = settings, metrics, False
-    app.state.tell_others, app.state.crew = tell_others, crew
-    app.state.shelf = Shelf(directories, metrics.count_reload, settings.index)
-    app.add_middleware(Watch, metrics=metrics, max_body=settings.max_body, log_requests=settings.log_requests)
+    app.state.notify_workers = notify_workers
+    app.add_middleware(
+        RequestMiddleware, metrics=metrics, max_body=settings.max_body, log_requests=settings.log_requests
+    )
     return app
 
 
 @asynccontextmanager
-async def _life(app: FastAPI) -> AsyncIterator[None]:
-    """Take signals while the server lives."""
-    anyio.to_thread.current_default_thread_limiter().total_tokens = threads_for_work()
-    running: set[asyncio.Task[None]] = set()
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Handle SIGHUP, and report the server as ready, while it runs."""
+    # Requests that compute run on this many threads; more would only compete for the cores.
+    anyio.to_thread.current_default_thread_limiter().total_tokens = 2 * (os.cpu_count() or 1)
+    reloads: set[asyncio.Task[None]] = set()
 
-    def hang_up() -> None:
+    def on_hangup() -> None:
         task = asyncio.get_running_loop().create_task(_reload(app))
-        running.add(task)  # a task that nobody holds may vanish
-        task.add_done_callback(running.discard)
+        reloads.add(task)  # asyncio itself holds tasks by weak references only
+        task.add_done_callback(reloads.discard)
 
-    with suppress(ValueError, RuntimeError, NotImplementedError):  # outside of the main thread there are no signals
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # `run` blocks it while the model is loaded
+    with suppress(ValueError, RuntimeError, NotImplementedError):  # signals are available in the main thread only
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # `run` blocks it until the model is loaded
     app.state.ready = True
-    app.state.crew.join()
-    say("started", process=os.getpid(), models={name: one.mark for name, one in app.state.shelf.all().items()})
+    app.state.metrics.worker.set(1)
+    log_event("started", process=os.getpid(), models=app.state.models.fingerprints())
     yield
     app.state.ready = False
-    app.state.crew.leave()
-    say("stopped", process=os.getpid())
+    app.state.metrics.worker.set(0)
+    log_event("stopped", process=os.getpid())
 
 
 async def _reload(app: FastAPI) -> None:
-    with suppress(Refused):  # it is in the log
-        await asyncio.to_thread(app.state.shelf.reload)
+    with suppress(APIError):  # `ModelStore.reload` has logged it
+        await asyncio.to_thread(app.state.models.reload)

@@ -1,4 +1,4 @@
-"""What requests and answers look like, with examples; FastAPI checks requests against them and describes both."""
+"""Bodies of requests and responses. FastAPI validates requests against them and describes both in OpenAPI."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 MAX_N = 1000  # items of one list
 MAX_USERS = 1000  # users of one request
-MAX_HISTORY = 5000  # items that somebody likes
-MAX_CHOICE = 100_000  # items to choose from
+MAX_HISTORY = 5000  # items of a history
+MAX_CANDIDATES = 100_000  # items to choose from
 MAX_LISTED = 100_000  # items of all lists of one request
-LONGEST_ID = 512  # characters
+MAX_ID_LENGTH = 512  # characters
 
 
-def _no_other_kind(value: Any) -> Any:
+def _reject_other_types(value: Any) -> Any:
     if isinstance(value, (bool, str)):
         raise ValueError("should be a whole number")
     return value
 
 
-TextId = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00]+$")]
-Whole = Annotated[int, BeforeValidator(_no_other_kind)]  # 10.0 is a whole number in JSON, "10" and true are none
-Id = Whole | TextId
-N = Annotated[int, Field(ge=1, le=MAX_N, description="How many items at most."), BeforeValidator(_no_other_kind)]
+TextId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[^\x00]+$")]
+WholeNumber = Annotated[int, BeforeValidator(_reject_other_types)]  # accepts 10.0, rejects "10" and true
+Id = WholeNumber | TextId
+N = Annotated[int, Field(ge=1, le=MAX_N, description="Maximum number of items."), BeforeValidator(_reject_other_types)]
 History = Annotated[
     list[Id],
-    Field(min_length=1, max_length=MAX_HISTORY, description="Ids of the items that somebody likes.", examples=[[1, 7]]),
+    Field(min_length=1, max_length=MAX_HISTORY, description="Ids of the items that the user likes.", examples=[[1, 7]]),
 ]
 
 
@@ -34,51 +34,54 @@ def _example(**values: Any) -> ConfigDict:
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [values]})
 
 
-class Options(BaseModel):
-    """What lists are made of."""
+class RecommendOptions(BaseModel):
+    """Options of all recommendation requests."""
 
     model_config = ConfigDict(extra="forbid")
 
     n: N = 10
-    exclude_seen: StrictBool = Field(True, description="Leave out what the person likes already.")
-    items: Annotated[list[Id], Field(min_length=1, max_length=MAX_CHOICE)] | None = Field(
-        None, description="Ids of the only items to choose from; all by default."
+    exclude_seen: StrictBool = Field(True, description="Exclude the items of the user's history.")
+    items: Annotated[list[Id], Field(min_length=1, max_length=MAX_CANDIDATES)] | None = Field(
+        None, description="Ids of the candidate items; all items by default."
     )
     where: dict[StrictStr, StrictStr | list[StrictStr]] | None = Field(
         None, description="Attributes that items must have, such as {'category': 'Horror'}.", max_length=20
     )
     mix: float = Field(
-        0.0, ge=0, le=1, description="0: pure relevance; 0.5: as the history's shares; 1: equal service of interests."
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of each interest in the list. 0: best scores only; 0.5: as in the history; 1: equal shares.",
     )
-    explain: StrictBool = Field(False, description="Say why each item is recommended.")
+    explain: StrictBool = Field(False, description="Give a reason for each item.")
 
 
-class RecommendOne(Options):
-    """A list for one user."""
+class RecommendRequest(RecommendOptions):
+    """A request of recommendations for one user."""
 
     model_config = _example(user=7, n=5, explain=True)
 
     user: Id
 
 
-class RecommendMany(Options):
-    """A list for each of several users."""
+class BatchRecommendRequest(RecommendOptions):
+    """A request of recommendations for several users."""
 
     model_config = _example(users=[7, 8], n=5)
 
     users: Annotated[list[Id], Field(min_length=1, max_length=MAX_USERS)]
 
 
-class RecommendNew(Options):
-    """A list for somebody who was not in the training data."""
+class NewUserRecommendRequest(RecommendOptions):
+    """A request of recommendations for a user who is not in the training data."""
 
     model_config = _example(history=[1, 2, 3], n=5, mix=0.5)
 
     history: History
 
 
-class NewHistory(BaseModel):
-    """What somebody likes who was not in the training data."""
+class NewUserRequest(BaseModel):
+    """The history of a user who is not in the training data."""
 
     model_config = _example(history=[1, 2, 3])
 
@@ -93,119 +96,119 @@ class Item(BaseModel):
     categories: list[str] = []
 
 
-class Named(BaseModel):
+class ItemReference(BaseModel):
     """An item by id and title."""
 
     id: Id
     title: str
 
 
-class Why(BaseModel):
-    """Why an item stands in a list."""
+class ItemReason(BaseModel):
+    """Why an item is recommended."""
 
-    interest: int | None = Field(description="Number of the interest that it serves, if the model knows interests.")
+    interest: int | None = Field(description="Number of the interest that the item matches; null without interests.")
     share: float = Field(description="Share of that interest in the history.")
     name: str
-    liked: list[Named] = Field(description="Liked items that are most like it.")
+    liked: list[ItemReference] = Field(description="The most similar items of the history.")
     categories: list[str]
     text: str
 
 
-class Recommended(Item):
-    """An item of a list."""
+class RecommendedItem(Item):
+    """An item of a recommendation list."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"id": 12, "title": "Alien", "categories": ["Horror"], "score": -0.31}]}
     )
 
     score: float
-    reason: Why | None = None
+    reason: ItemReason | None = None
 
 
-class OneList(BaseModel):
-    """A list, best first."""
+class RecommendationList(BaseModel):
+    """Recommended items, best first."""
 
-    items: list[Recommended]
+    items: list[RecommendedItem]
 
 
-class UserList(OneList):
-    """A user's list, best first."""
+class UserRecommendations(RecommendationList):
+    """Recommended items of one user, best first."""
 
     user: Id
 
 
-class ManyLists(BaseModel):
-    """A list for each user, in the order of the request."""
+class BatchRecommendations(BaseModel):
+    """One list per user, in the order of the request."""
 
-    lists: list[UserList]
+    lists: list[UserRecommendations]
 
 
 class SimilarItem(Item):
-    """An item and how similar it is."""
+    """An item and its similarity."""
 
     similarity: float
 
 
 class SimilarItems(BaseModel):
-    """Items like one item, most similar first."""
+    """Similar items, most similar first."""
 
     items: list[SimilarItem]
 
 
 class SimilarUser(BaseModel):
-    """A user and how similar they are."""
+    """A user and their similarity."""
 
     id: Id
     similarity: float
 
 
 class SimilarUsers(BaseModel):
-    """Users like one user, most similar first."""
+    """Similar users, most similar first."""
 
     users: list[SimilarUser]
 
 
-class Category(BaseModel):
+class CategoryShare(BaseModel):
     """A category and its share."""
 
     name: str
     share: float
 
 
-class OneInterest(BaseModel):
-    """One of a person's interests: a group of what they like."""
+class InterestGroup(BaseModel):
+    """One interest of a user: a part of the history."""
 
     number: int
-    share: float = Field(description="Of the history.")
+    share: float = Field(description="Share of the history.")
     name: str
-    items: list[Item] = Field(description="Liked items of this interest, nearest first.")
-    categories: list[Category] = Field(description="Dominant first.")
-    place: list[float] | None = Field(description="Where the interest lies on the map of items: x, y in -1..1.")
+    items: list[Item] = Field(description="Liked items of this interest, closest first.")
+    categories: list[CategoryShare] = Field(description="Most frequent first.")
+    place: list[float] | None = Field(description="Place of the interest on the map of items: x and y in -1..1.")
 
 
-class Interests(BaseModel):
-    """A person's interests, largest first."""
+class InterestList(BaseModel):
+    """The interests of a user, largest first."""
 
-    interests: list[OneInterest]
+    interests: list[InterestGroup]
 
 
-class Items(BaseModel):
-    """Items, best found first."""
+class ItemList(BaseModel):
+    """A list of items."""
 
     items: list[Item]
 
 
-class KnownUser(BaseModel):
+class UserSummary(BaseModel):
     """A user of the training data."""
 
     id: Id
-    likes: int = Field(description="How many items they like.")
+    likes: int = Field(description="Number of items that the user likes.")
 
 
-class Users(BaseModel):
-    """Users, best found first."""
+class UserList(BaseModel):
+    """Users, best match first."""
 
-    users: list[KnownUser]
+    users: list[UserSummary]
 
 
 class MapItem(Item):
@@ -216,20 +219,21 @@ class MapItem(Item):
     likes: int
 
 
-class Map(BaseModel):
-    """The most liked items in two dimensions, from -1 to 1."""
+class ItemMapResponse(BaseModel):
+    """The most popular items in two dimensions, from -1 to 1."""
 
     items: list[MapItem]
 
 
 class ModelInfo(BaseModel):
-    """What is served."""
+    """A served model."""
 
     name: str = Field(description="main or compare.")
     model: str
     model_class: str
-    mark: str = Field(description="Start of a checksum of model, data and texts: two with the same mark are the same.")
-    version: str = Field(description="The dpcml that trained it.")
+    fingerprint: str = Field(description="Start of a checksum of model, data and titles; equal for equal models.")
+    mark: str = Field(description="Old name of fingerprint; the next version removes it.", deprecated=True)
+    version: str = Field(description="Version of dpcml that trained the model.")
     created: str
     loaded: str
     users: int
@@ -238,36 +242,37 @@ class ModelInfo(BaseModel):
     has_titles: bool
     categories: list[str]
     parameters: dict[str, Any]
-    able: dict[str, bool] = Field(description="What the model can do beside recommending to users it knows.")
+    capabilities: dict[str, bool] = Field(description="For each kind of request, whether the model can answer it.")
+    able: dict[str, bool] = Field(description="Old name of capabilities; the next version removes it.", deprecated=True)
 
 
-class Models(BaseModel):
-    """All models that are served."""
+class ModelList(BaseModel):
+    """All served models."""
 
     models: list[ModelInfo]
 
 
-class Reloaded(BaseModel):
-    """The models after a reload, by name, with their marks."""
+class ReloadResponse(BaseModel):
+    """The fingerprint of each model after a reload."""
 
     models: dict[str, str]
 
 
-class Alive(BaseModel):
-    """Whether the server lives."""
+class HealthResponse(BaseModel):
+    """Whether the server runs."""
 
     status: str
 
 
-class Ready(Alive):
+class ReadyResponse(HealthResponse):
     """Whether the server takes requests."""
 
-    workers: int = Field(description="Processes that take requests.")
-    workers_wanted: int = Field(description="Processes that there should be; with fewer, the log tells why.")
+    workers: int = Field(description="Workers that take requests.")
+    workers_wanted: int = Field(description="Configured workers; the log says why some of them are missing.")
 
 
-class Problem(BaseModel):
-    """Why a request was not met."""
+class ErrorResponse(BaseModel):
+    """Why a request failed."""
 
     model_config = ConfigDict(
         json_schema_extra={

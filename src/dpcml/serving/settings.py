@@ -1,9 +1,8 @@
-"""What a server is told beside the directory of its model."""
+"""Settings of a server, apart from the directory of its model."""
 
 from __future__ import annotations
 
 import ipaddress
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from dpcml.utils.checks import at_least
 from dpcml.utils.errors import DataError, ParameterError
 
 MAX_BODY = 2**20  # bytes of a request
-SHORTEST_TOKEN = 16  # characters
+MIN_TOKEN_LENGTH = 16
 
 
 @dataclass(frozen=True)
@@ -21,26 +20,24 @@ class ServeSettings:
     Parameters
     ----------
     token
-        What callers must send as ``Authorization: Bearer TOKEN``; without it everybody may call.
+        Clients must send ``Authorization: Bearer TOKEN``; None lets everybody call.
     compare
-        Directory of a second model, for the page to show beside the first.
+        Directory of a second model, which the page shows beside the first.
     max_body
-        Bytes of a request at most; larger ones are answered with status 413.
+        Largest request body in bytes; larger ones are answered with status 413.
     log_requests
-        Write a line of JSON for every request.
+        Log every request as a line of JSON.
     index
-        Make an approximate index of large catalogues, if there is none yet; without it only one that is there is used.
+        Build an approximate index of a large catalogue, unless there is one; otherwise only an existing index is used.
     workers
-        Processes of the server.
-    shared
-        Folder that they share, for their counters and to tell who is at work; none for a single process.
+        Worker processes of the server.
 
     Examples
     --------
     >>> ServeSettings(token="short")
     Traceback (most recent call last):
     ...
-    dpcml.utils.errors.ParameterError: a token of 5 characters: it must have at least 16 printable ones, without spaces
+    dpcml.utils.errors.ParameterError: token of 5 characters: it must have at least 16 printable ones, without spaces
     """
 
     token: str | None = field(default=None, repr=False)
@@ -49,19 +46,19 @@ class ServeSettings:
     log_requests: bool = True
     index: bool = False
     workers: int = 1
-    shared: Path | None = None
 
     def __post_init__(self) -> None:
         at_least("max_body", self.max_body, 1)
-        if self.token is not None and not _good(self.token):
+        at_least("workers", self.workers, 1)
+        if self.token is not None and not _is_valid(self.token):
             raise ParameterError(
-                f"a token of {len(self.token)} characters: it must have at least {SHORTEST_TOKEN} printable ones,"
+                f"token of {len(self.token)} characters: it must have at least {MIN_TOKEN_LENGTH} printable ones,"
                 " without spaces"
             )
 
 
 def read_token(file: str | Path) -> str:
-    """Return the token in a file: its only line.
+    """Return the token from a file of one line.
 
     Examples
     --------
@@ -74,11 +71,11 @@ def read_token(file: str | Path) -> str:
     try:
         token = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise DataError(f"{file}: the token cannot be read ({reason}); name a file with one line") from None
-    if not _good(token):
+    if not _is_valid(token):
         raise DataError(
-            f"{file}: holds no token of at least {SHORTEST_TOKEN} printable characters without spaces; make one with"
+            f"{file}: holds no token of at least {MIN_TOKEN_LENGTH} printable characters without spaces; make one with"
             " python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return token
@@ -98,16 +95,5 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def threads_for_work() -> int:
-    """Return how many requests a process works on at once; the others wait their turn.
-
-    Examples
-    --------
-    >>> threads_for_work() >= 2
-    True
-    """
-    return 2 * (os.cpu_count() or 1)
-
-
-def _good(token: str) -> bool:
-    return len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable() and " " not in token
+def _is_valid(token: str) -> bool:
+    return len(token) >= MIN_TOKEN_LENGTH and token.isascii() and token.isprintable() and " " not in token

@@ -1,1 +1,1 @@
-"""The paths of the server, one file per kind."""
+"""The HTTP routes: recommendations, exploration of the data, state of the server."""

@@ -31,7 +31,7 @@ function look(person) {
     pick.setAttribute("aria-current", String(pick.dataset.id === String(person?.user)));
   if (!person) return find("status").replaceChildren();
   find("person").textContent = person.user === undefined ? "Someone new" : `User ${person.user}`;
-  find("adopt").hidden = person.user === undefined || !state.models[0]?.able.recommend_new;
+  find("adopt").hidden = person.user === undefined || !state.models[0]?.capabilities.recommend_new;
   remember();
   return refresh();
 }
@@ -69,12 +69,12 @@ async function refresh() {
 async function ask(person, model) {
   try {
     const [groups, list, map] = await Promise.all([
-      model.able.interests ? api.interests(person, model.name) : [],
-      api.recommend(person, model.name, { n: N, mix: model.able.interests ? state.mix : 0 }),
+      model.capabilities.interests ? api.interests(person, model.name) : [],
+      api.recommend(person, model.name, { n: N, mix: model.capabilities.interests ? state.mix : 0 }),
       (state.maps[model.name] ||= api.itemMap(model.name)),
     ]);
     const each = groups.length > 1 ? await api.recommend(person, model.name, { n: EACH * groups.length, mix: 1 }) : list;
-    const past = model.able.interests ? [] : person.items || await api.history(person.user, model.name);
+    const past = model.capabilities.interests ? [] : person.items || await api.history(person.user, model.name);
     return { model, groups, list, each, map, past };
   } catch (problem) {
     delete state.maps[model.name];
@@ -215,10 +215,10 @@ function startModels() {
   const [main, second] = state.models;
   find("model").replaceChildren(make("strong", {}, main.model_class),
     make("span", {}, `${main.users.toLocaleString("en")} users`), make("span", {}, `${main.items.toLocaleString("en")} items`));
-  find("version").textContent = `dpcml ${main.version}, model ${main.mark}`;
-  find("dial").classList.toggle("plain", !main.able.interests);
-  find("tab-new").disabled = !main.able.recommend_new;
-  find("tab-new").title = main.able.recommend_new ? "" : `${main.model_class} cannot serve people it was not trained on`;
+  find("version").textContent = `dpcml ${main.version}, model ${main.fingerprint}`;
+  find("dial").classList.toggle("plain", !main.capabilities.interests);
+  find("tab-new").disabled = !main.capabilities.recommend_new;
+  find("tab-new").title = main.capabilities.recommend_new ? "" : `${main.model_class} cannot serve people it was not trained on`;
   if (!second) return;
   find("compare-switch").hidden = false;
   find("compare-label").textContent = `Compare with ${second.model_class}`;

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dpcml import load, save
-from dpcml.serving import served
+from dpcml.serving import model_store
 
 RECOMMEND = "/api/v1/recommend"
 
@@ -41,17 +41,17 @@ def test_no_request_fails_while_models_change(own_model, models, serve):
     for answer in answers:
         assert [item["id"] for item in answer.json()["items"]] == lists[answer.headers["x-dpcml-model"]]
     assert len({answer.headers["x-dpcml-model"] for answer in answers}) == 2
-    assert 'dpcml_reloads_total{outcome="done"} 3' in client.get("/metrics").text
+    assert 'dpcml_reloads_total{outcome="done"} 3.0' in client.get("/metrics").text
 
 
-def test_the_mark_tells_the_same_vectors_with_other_titles_apart(own_model):
-    old, model = served.Served.load(own_model), load(own_model)
+def test_the_fingerprint_depends_on_the_titles(own_model):
+    old, model = model_store.LoadedModel.load(own_model), load(own_model)
     save(model, own_model)
-    assert served.Served.load(own_model).mark == old.mark
+    assert model_store.LoadedModel.load(own_model).fingerprint == old.fingerprint
     items = replace(model.train_.items, titles=[f"new {k}" for k in range(model.train_.n_items)])
     model.train_ = replace(model.train_, items=items)
     save(model, own_model)
-    assert served.Served.load(own_model).mark != old.mark
+    assert model_store.LoadedModel.load(own_model).fingerprint != old.fingerprint
 
 
 def cut(folder):
@@ -79,13 +79,13 @@ def test_a_damaged_model_is_refused_and_the_old_one_stays(own_model, serve, dama
     assert (answer.status_code, answer.json()["error"]) == (409, "reload_refused")
     assert client.post(RECOMMEND, json={"user": 7}).json() == before
     assert client.post("/api/v1/recommend/batch", json={"users": list(range(200)), "n": 100}).status_code == 200
-    assert 'dpcml_reloads_total{outcome="refused"} 1' in client.get("/metrics").text
+    assert 'dpcml_reloads_total{outcome="refused"} 1.0' in client.get("/metrics").text
     assert client.get("/ready").status_code == 200
 
 
 def test_a_model_that_is_replaced_while_it_is_read_has_its_own_card(own_model, models, monkeypatch):
     """The card is read first: were the folder replaced right then, the new model would go by the old one's name."""
-    read, cards = served.read_card, []
+    read, cards = model_store.read_card, []
 
     def reads(directory):
         cards.append(read(directory))
@@ -93,8 +93,8 @@ def test_a_model_that_is_replaced_while_it_is_read_has_its_own_card(own_model, m
             save(load(models["again"]), own_model)
         return cards[-1]
 
-    monkeypatch.setattr(served, "read_card", reads)
-    found = served.Served.load(own_model)
+    monkeypatch.setattr(model_store, "read_card", reads)
+    found = model_store.LoadedModel.load(own_model)
     assert found.card == read(own_model)
     assert found.card != cards[0]
     assert found.model.recommend(7)[0].tolist() == load(models["again"]).recommend(7)[0].tolist()

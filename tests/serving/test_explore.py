@@ -33,7 +33,7 @@ def test_interests_of_somebody_new(client, model):
 def test_a_model_without_interests_says_so(client):
     answer = client.get(f"{API}/interests", params={"user": 7, "model": "compare"})
     assert answer.status_code == 422
-    assert "ItemKNN knows no interests" in answer.json()["reason"]
+    assert "ItemKNN has no interests" in answer.json()["reason"]
 
 
 def test_a_history_is_what_the_model_was_trained_on(client, model):
@@ -75,7 +75,11 @@ def test_the_map_shows_every_item_of_a_small_catalogue(client, model):
 
 def test_the_models_say_what_they_are(client):
     main, compare = client.get(f"{API}/model").json()["models"]
-    assert (main["name"], main["model_class"], main["able"]["interests"]) == ("main", "DPCML", True)
-    assert (compare["name"], compare["model_class"], compare["able"]["interests"]) == ("compare", "ItemKNN", False)
+    assert (main["name"], main["model_class"], main["capabilities"]["interests"]) == ("main", "DPCML", True)
+    assert (compare["name"], compare["model_class"], compare["capabilities"]["interests"]) == (
+        "compare",
+        "ItemKNN",
+        False,
+    )
     assert main["parameters"]["n_vectors"] == 3
     assert "Comedy" in main["categories"]

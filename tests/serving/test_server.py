@@ -1,11 +1,18 @@
 """Health, readiness, metrics, and who may ask for what."""
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from dpcml.serving.settings import ServeSettings, read_token
 from dpcml.utils.errors import DataError
 
 TOKEN = "a-token-for-the-tests"
+
+
+def samples(text):
+    """Return the value of each metric by its name and labels, as a Prometheus server reads them."""
+    families = text_string_to_metric_families(text)
+    return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +30,22 @@ def test_requests_are_counted(models, serve):
     for user in (1, 2, 10**9):
         client.post("/api/v1/recommend", json={"user": user})
     client.get("/no/such/path")
-    lines = client.get("/metrics").text.splitlines()
-    assert 'dpcml_requests_total{path="/api/v1/recommend",status="200"} 2' in lines
-    assert 'dpcml_requests_total{path="/api/v1/recommend",status="404"} 1' in lines
-    assert 'dpcml_requests_total{path="other",status="404"} 1' in lines
-    assert 'dpcml_request_seconds_bucket{path="/api/v1/recommend",le="+Inf"} 3' in lines
-    assert 'dpcml_request_seconds_count{path="/api/v1/recommend"} 3' in lines
-    assert "dpcml_requests_in_flight 1" in lines, "the request for the metrics itself"
-    assert "dpcml_workers 1" in lines
-    assert any(line.startswith('dpcml_model_info{name="main",model="itemknn"') for line in lines)
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    found = samples(answer.text)
+    path = ("path", "/api/v1/recommend")
+    assert found["dpcml_requests_total", path, ("status", "200")] == 2
+    assert found["dpcml_requests_total", path, ("status", "404")] == 1
+    assert found["dpcml_requests_total", ("path", "other"), ("status", "404")] == 1
+    assert found["dpcml_request_seconds_bucket", ("le", "+Inf"), path] == 3
+    assert found["dpcml_request_seconds_count", path] == 3
+    assert found["dpcml_request_seconds_sum", path] > 0
+    assert found["dpcml_requests_in_flight",] == 1, "the request for the metrics itself"
+    assert found["dpcml_workers",] == found["dpcml_workers_wanted",] == 1
+    assert found["dpcml_reloads_total", ("outcome", "refused")] == 0
+    info = next(dict(labels) for name, *labels in found if name == "dpcml_model_info")
+    assert (info["name"], info["model"]) == ("main", "itemknn")
+    assert info["fingerprint"] == info["mark"] == client.get("/api/v1/model").json()["models"][0]["fingerprint"]
 
 
 def test_an_unknown_path_is_told_so(client):

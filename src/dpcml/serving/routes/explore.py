@@ -1,0 +1,77 @@
+"""Routes that show the data: interests and histories of users, search, the map of items."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from dpcml.models.multi_interest import MultiInterest
+from dpcml.serving import schemas
+from dpcml.serving.errors import APIError
+from dpcml.serving.model_store import LoadedModel, json_id
+from dpcml.serving.routes.responses import Limit, QueryId, SelectedModel, interests_json, respond
+
+router = APIRouter()
+
+UserQuery = Annotated[str, Query(max_length=200, description="Part of an id; empty for the most active users.")]
+ItemQuery = Annotated[
+    str, Query(max_length=200, description="Part of a title, or an id; empty for the most popular items.")
+]
+
+
+def _with_interests(loaded: LoadedModel) -> MultiInterest:
+    if not isinstance(loaded.model, MultiInterest):
+        raise APIError(
+            422, "cannot", f"{loaded.card['class']} has no interests", "serve a model such as dpcml, cml or gfja"
+        )
+    return loaded.model
+
+
+@router.get("/interests", response_model=schemas.InterestList, summary="Interests of a user")
+def interests(loaded: SelectedModel, user: QueryId) -> Response:
+    """Return the history of a user grouped by interest, the largest interest first."""
+    found = _with_interests(loaded).interests(user)
+    return respond(loaded, {"interests": interests_json(loaded, found)})
+
+
+@router.post("/interests/new", response_model=schemas.InterestList, summary="Interests of a new user")
+def interests_new(loaded: SelectedModel, body: schemas.NewUserRequest) -> Response:
+    """Return the history of a user who is not in the training data, grouped by interest, largest first."""
+    found = _with_interests(loaded).interests_new(body.history)
+    return respond(loaded, {"interests": interests_json(loaded, found)})
+
+
+@router.get("/history", response_model=schemas.ItemList, summary="History of a user")
+def history(loaded: SelectedModel, user: QueryId) -> Response:
+    """Return the items that a user likes in the training data."""
+    train = loaded.model.train_
+    row = int(train.user_rows([user])[0])
+    return respond(loaded, {"items": [loaded.item(column) for column in train.of(row).tolist()]})
+
+
+@router.get("/users", response_model=schemas.UserList, summary="Search users")
+def users(loaded: SelectedModel, q: UserQuery = "", limit: Limit = 20) -> Response:
+    """Return users whose id contains a text, with the number of items that they like."""
+    train = loaded.model.train_
+    likes = train.per_user
+    rows = loaded.user_search.search(q, limit)
+    return respond(loaded, {"users": [{"id": json_id(train.user_ids[row]), "likes": int(likes[row])} for row in rows]})
+
+
+@router.get("/items", response_model=schemas.ItemList, summary="Search items")
+def items(loaded: SelectedModel, q: ItemQuery = "", limit: Limit = 20) -> Response:
+    """Return items by id or title, ignoring case and accents; titles that start with the text come first."""
+    return respond(loaded, {"items": [loaded.item(column) for column in loaded.item_search.search(q, limit)]})
+
+
+@router.get("/map", response_model=schemas.ItemMapResponse, summary="Map of the items")
+def item_map(loaded: SelectedModel) -> Response:
+    """Return the most popular items in two dimensions; the places of interests are on the same map."""
+    likes = loaded.model.train_.per_item
+    found = [
+        {**loaded.item(column), "x": round(x, 4), "y": round(y, 4), "likes": int(likes[column])}
+        for column, (x, y) in zip(loaded.item_map.rows.tolist(), loaded.item_map.places.tolist(), strict=True)
+    ]
+    return respond(loaded, {"items": found})

@@ -1,0 +1,95 @@
+"""What the routes share: the model of a request, and JSON forms of items, lists and interests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import Depends, Query, Request
+
+from dpcml.serving.errors import AsciiJSONResponse
+from dpcml.serving.model_store import LoadedModel
+from dpcml.serving.schemas import MAX_ID_LENGTH, MAX_N
+from dpcml.utils.arrays import Array
+
+
+def _selected_model(
+    request: Request,
+    model: Annotated[str, Query(description="main, or compare if there is a second model.")] = "main",
+) -> LoadedModel:
+    loaded: LoadedModel = request.app.state.models.get(model)
+    return loaded
+
+
+SelectedModel = Annotated[LoadedModel, Depends(_selected_model)]
+QueryId = Annotated[str, Query(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[^\x00]+$")]
+Count = Annotated[int, Query(ge=1, le=MAX_N)]
+Limit = Annotated[int, Query(ge=1, le=100)]
+
+
+def respond(loaded: LoadedModel, content: dict[str, Any]) -> AsciiJSONResponse:
+    """Return a response whose header names the model that it comes from."""
+    return AsciiJSONResponse(content, headers={"x-dpcml-model": loaded.fingerprint})
+
+
+def items_json(loaded: LoadedModel, ids: Array | Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the id, title and categories of items with external ids."""
+    if not len(ids):
+        return []
+    return [loaded.item(column) for column in loaded.model.train_.item_columns(ids).tolist()]
+
+
+def recommendations_json(
+    loaded: LoadedModel, ids: Array, scores: Array, reasons: Sequence[Any] | None = None
+) -> list[dict[str, Any]]:
+    """Return a list of recommendations, without the padding of short lists (scores of minus infinity)."""
+    kept = np.isfinite(scores)
+    found = [
+        {**one, "score": _finite(score)}
+        for one, score in zip(items_json(loaded, ids[kept]), scores[kept].tolist(), strict=True)
+    ]
+    if reasons is not None:
+        for one, reason in zip(found, _reasons_json(loaded, reasons), strict=True):
+            one["reason"] = reason
+    return found
+
+
+def _reasons_json(loaded: LoadedModel, reasons: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return reasons with the titles of their liked items, which are looked up in one call."""
+    liked = iter(items_json(loaded, [one for reason in reasons for one in reason.liked]))
+    return [
+        {
+            "interest": reason.interest,
+            "share": _finite(reason.share),
+            "name": reason.name,
+            "liked": [{"id": one["id"], "title": one["title"]} for one in islice(liked, len(reason.liked))],
+            "categories": list(reason.categories),
+            "text": reason.text,
+        }
+        for reason in reasons
+    ]
+
+
+def interests_json(loaded: LoadedModel, interests: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return interests with their items and their places on the item map."""
+    groups = list(interests)
+    places = loaded.item_map.place(np.stack([one.vector for one in groups])) if groups else None
+    return [
+        {
+            "number": int(one.number),
+            "share": _finite(one.share),
+            "name": one.name,
+            "items": items_json(loaded, one.items),
+            "categories": [{"name": name, "share": _finite(share)} for name, share in one.categories],
+            "place": None if places is None else [round(float(part), 5) for part in places[k]],
+        }
+        for k, one in enumerate(groups)
+    ]
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    return round(number, 6) if math.isfinite(number) else 0.0
