@@ -27,6 +27,7 @@ bench: .venv/dev.stamp          ## speed as ratios within one run; figures also 
 	$(BIN)/python -m benchmarks train --out results/bench/train.json
 
 docs: .venv/dev.stamp           ## the documentation site, in site/
+	$(BIN)/python tools/docs_tables.py
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:                          ## everything that can be made again

@@ -1,0 +1,331 @@
+"""Write the tables of the documentation from the result files, and the reference of the command line from the program.
+
+Pages include ``docs/generated/*.md`` by snippet, so nobody types a measured figure. ``make docs`` runs this script; a
+test checks that the committed files are what it writes.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCH = ROOT / "results" / "bench"
+OUT = ROOT / "docs" / "generated"
+
+
+def measured(name: str) -> dict[str, Any]:
+    """Return the figures of one benchmark."""
+    figures: dict[str, Any] = json.loads((BENCH / f"{name}.json").read_text(encoding="utf-8"))
+    return figures
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a Markdown table whose first column is text and whose other columns are figures."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a figure with at least that many significant digits, and commas between thousands."""
+    size = math.floor(math.log10(abs(value))) + 1 if value else 1  # digits before the point; negative for 0.001
+    return f"{value:,.{max(0, digits - size)}f}"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage."""
+    return f"{100 * share:.1f} %"
+
+
+def source(name: str, text: str) -> str:
+    """Return the line below a table that says where its figures come from."""
+    return f"\n*{text} Source: `results/bench/{name}.json`.*\n"
+
+
+def training() -> str:
+    """Return seconds per epoch of the engine and of PyTorch, and what the machine could give."""
+    f = measured("train")
+    ours = f["seconds_per_epoch"]
+    jobs = table(
+        ["one epoch", "seconds", "times ours", "threads"],
+        [
+            ["our engine", number(ours), "1", f["threads"]],
+            [
+                "PyTorch, our best",
+                number(f["best_torch_seconds_per_epoch"]),
+                number(f["ratio_to_best_torch"]),
+                f["best_torch_threads"],
+            ],
+            [
+                "PyTorch, written as the released code, each pair of vectors once",
+                number(f["ratio_to_torch_with_half_the_pairs"] * ours),
+                number(f["ratio_to_torch_with_half_the_pairs"]),
+                f["torch_threads"],
+            ],
+            [
+                "PyTorch, written as the released code",
+                number(f["torch_seconds_per_epoch"]),
+                number(f["ratio_to_torch"]),
+                f["torch_threads"],
+            ],
+        ],
+    )
+    memory = f["memory"]
+    machine = table(
+        ["the engine in that run", ""],
+        [
+            ["positives per second", number(f["positives_per_second"])],
+            ["GFLOP/s of the distances", number(f["gflops"])],
+            ["GFLOP/s of a float32 matrix product", number(f["peak_gflops"])],
+            ["share of that peak", percent(f["share_of_peak"])],
+            [f"speed-up of {f['threads']} threads over one", f"{f['thread_speedup']:.2f}"],
+            ["the same of the matrix product", f"{f['peak_thread_speedup']:.2f}"],
+            ["first batch of a process, empty kernel cache, seconds", number(f["first_call_seconds"], 2)],
+            ["first batch of a process, kernels cached, seconds", number(f["warm_first_call_seconds"], 2)],
+            ["peak memory of a process that trains an epoch, MB", number(memory["peak_bytes"] / 1e6)],
+            ["of it, resident before training, MB", number(memory["base_bytes"] / 1e6)],
+            ["vectors, moments and positives alone, MB", number(memory["needed_bytes"] / 1e6)],
+        ],
+    )
+    note = source(
+        "train",
+        f"{f['data']}, {f['positives']:,} training positives, C = {f['vectors']}, d = {f['dim']},"
+        f" S = {f['candidates']}, batches of {f['batch_size']}; the best of {f['repeats']} repetitions.",
+    )
+    return f"{jobs}\n{machine}{note}"
+
+
+def scaling() -> str:
+    """Return the cost of a positive in growing worlds, with a growing and with a fixed catalogue."""
+    growing, fixed = measured("scaling"), measured("scaling-same-items")
+    rows = [
+        [
+            f"{world['positives']:,} positives of {world['users']:,} users",
+            f"{world['items']:,}",
+            number(world["nanoseconds_per_positive"]),
+            f"{same['items']:,}",
+            number(same["nanoseconds_per_positive"]),
+        ]
+        for world, same in zip(growing["worlds"], fixed["worlds"], strict=True)
+    ]
+    last = ["largest over smallest", "", f"{growing['growth']:.2f}", "", f"{fixed['growth']:.2f}"]
+    head = ["world", "items, growing", "ns per positive", "items, fixed", "ns per positive"]
+    return table(head, [*rows, last]) + source(
+        "scaling",
+        f"C = {growing['vectors']}, d = {growing['dim']}, {growing['threads']} threads. Fixed catalogue:"
+        " `results/bench/scaling-same-items.json`.",
+    )
+
+
+def methods() -> str:
+    """Return seconds per epoch, or per fit, of every method on two data sets."""
+    sets = {name: measured(f"methods-{name}") for name in ("steam-200k", "ml-1m")}
+    found = {name: {one["name"]: one for one in figures["methods"]} for name, figures in sets.items()}
+    first, second = found.values()
+    order = sorted(first, key=lambda name: float(first[name]["seconds"]))
+    rows = []
+    for name in order:
+        cells = [name, f"one {first[name]['per']}"]
+        for one in (first.get(name), second.get(name)):
+            cells += ["", ""] if one is None else [number(one["seconds"], 2), number(one["ratio"], 2)]
+        rows.append(cells)
+    head = ["method", "of", "Steam-200k, s", "to dpcml2", "MovieLens-1M, s", "to dpcml2"]
+    threads = {figures["threads"] for figures in sets.values()}
+    return table(head, rows) + source(
+        "methods-steam-200k",
+        f"{'/'.join(map(str, sorted(threads)))} threads. MovieLens-1M: `results/bench/methods-ml-1m.json`.",
+    )
+
+
+def quality() -> str:
+    """Return seconds from the start of a process to the paper's accuracy."""
+    f = measured("quality")
+    metric = f["metric"]
+    rows = [
+        [
+            f"seed {run['seed']}",
+            number(run["seconds"], 2),
+            run["epoch"],
+            number(run["seconds_to_stop"], 2),
+            f"{run[metric]:.3f}",
+        ]
+        for run in f["runs"]
+    ]
+    rows.append(["median", number(f["seconds"], 2), "", "", ""])
+    head = ["run", f"seconds to {metric} {f['target']}", "epoch", "seconds to the end", f"final {metric}"]
+    return table(head, rows) + source("quality", f"{f['data']}, {f['protocol']} protocol, preset `dpcml`.")
+
+
+def evaluation() -> str:
+    """Return seconds of an evaluation."""
+    f = measured("evaluate")
+    rows = [
+        ["all metrics, seconds", number(f["seconds"], 2)],
+        ["ranks and accuracy alone, seconds", number(f["ranking_seconds"], 2)],
+        ["ranks and accuracy by sorting with NumPy, seconds", number(f["numpy_seconds"], 2)],
+        ["NumPy over ours, a ratio", number(f["ratio_to_numpy"], 2)],
+    ]
+    return table(["evaluation of one model", ""], rows) + source(
+        "evaluate",
+        f"{f['data']}: {f['users']:,} users, {f['items']:,} items;"
+        f" {f['vectors']} vectors of {f['dim']} numbers per user.",
+    )
+
+
+def recommend() -> str:
+    """Return latency and recall of exact and approximate search."""
+    f = measured("recommend")
+    rows = []
+    for one in f["catalogues"]:
+        exact = one["exact"]
+        items = f"{one['items']:,} items"
+        rows.append([f"{items}, exact", "1", number(exact["p50_ms"], 2), number(exact["p99_ms"], 2)])
+        for search in one["index"]["searches"]:
+            name = f"{items}, index, search width {search['width']}"
+            rows.append([name, f"{search['recall']:.4g}", number(search["p50_ms"], 2), number(search["p99_ms"], 2)])
+    latency = table(["one user", f"recall@{f['n']}", "median, ms", "99th percentile, ms"], rows)
+    batch = table(
+        [
+            "catalogue",
+            "users per second, exact",
+            "share of the bare matrix product",
+            "index, MB",
+            "time to build it, s",
+        ],
+        [
+            [
+                f"{one['items']:,} items",
+                number(one["exact"]["users_per_second"]),
+                percent(one["exact"]["share_of_matrix_product"]),
+                number(one["index"]["bytes"] / 1e6),
+                number(one["index"]["build_seconds"], 2),
+            ]
+            for one in f["catalogues"]
+        ],
+    )
+    return f"{latency}\n{batch}" + source(
+        "recommend",
+        f"{f['vectors']} vectors of {f['dim']} numbers per user, {f['seen']} seen items, {f['threads']} threads;"
+        f" load of the machine before the run {f['load_before']:.1f}, so the times are upper bounds.",
+    )
+
+
+def serve() -> str:
+    """Return requests per second and latency of a server under load."""
+    f = measured("serve")
+    rows = [
+        [
+            request,
+            level["at_once"],
+            number(level["requests_per_second"]),
+            number(level["p50_milliseconds"], 2),
+            number(level["p99_milliseconds"], 2),
+            number(level["cpu_milliseconds_per_request"], 2),
+        ]
+        for request, levels in f["asked"].items()
+        for level in levels
+    ]
+    head = ["request", "at once", "requests per second", "median, ms", "99th percentile, ms", "processor time, ms"]
+    return table(head, rows) + source(
+        "serve",
+        f"{f['users']:,} users, {f['items']:,} items, {f['workers']} process on {f['cores']} cores,"
+        f" {f['errors']} errors; load of the machine before the run {f['load_before']:.1f}.",
+    )
+
+
+def mix() -> str:
+    """Return accuracy and diversity for several values of ``mix``."""
+    f = measured("mix")
+    names = {
+        "P@3": "P@3",
+        "NDCG@10": "NDCG@10",
+        "minority_R@10": "minority R@10",
+        "attribute_ILD@10": "attribute ILD@10",
+        "coverage@10": "coverage@10",
+    }
+    rows = [[f"{row['mix']:g}", *(f"{row[name]:.3f}" for name in names)] for row in f["dial"]]
+    none, some, full = f["dial"][0], f["dial"][1], f["dial"][-1]
+
+    def change(row: dict[str, float], name: str) -> str:
+        return f"{100 * (row[name] / none[name] - 1):+.1f} %"
+
+    words = (
+        f"\n`mix={some['mix']:g}` changes NDCG@10 by {change(some, 'NDCG@10')} and minority recall by"
+        f" {change(some, 'minority_R@10')}; `mix={full['mix']:g}` changes them by {change(full, 'NDCG@10')} and"
+        f" {change(full, 'minority_R@10')}.\n"
+    )
+    note = f"Planted world, {f['users']:,} users and {f['items']:,} items, `{f['model']}`, means of {f['seeds']} seeds."
+    return table(["mix", *names.values()], rows) + words + source("mix", note)
+
+
+def fold_in() -> str:
+    """Return accuracy for folded-in users against the same users in training."""
+    f = measured("fold-in")
+    kinds = {"in training": "trained", "folded in": "folded", "most popular items": "popularity"}
+    metrics = list(f["trained"])
+    rows = [[words, *(f"{f[kind][name]:.3f}" for name in metrics)] for words, kind in kinds.items()]
+    rows.append(["folded in / in training", *(f"{f['ratio'][name]:.2f}" for name in metrics)])
+    time = f["milliseconds"]
+    words = f"\nFolding in one user with {time['items']} items takes {number(time['median'], 2)} ms (median).\n"
+    note = (
+        f"{f['data']}, {percent(f['held_out'])} of the users left out of training, `{f['model']}`,"
+        f" {f['protocol']} protocol, means of {f['seeds']} seeds."
+    )
+    return table(["the same users", *metrics], rows) + words + source("fold-in", note)
+
+
+def command_line() -> str:
+    """Return the reference of the command line, as Typer writes it, one level of headings lower."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cli.md"
+        command = [
+            sys.executable,
+            "-m",
+            "typer",
+            "dpcml.cli",
+            "utils",
+            "docs",
+            "--name",
+            "dpcml",
+            "--output",
+            str(file),
+        ]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "120"})
+        text = html.unescape(file.read_text(encoding="utf-8"))
+    text = re.sub(r"\* `--help`: Show this message and exit\.\n", "", text)
+    text = re.sub(r"\*\*Options\*\*:\n\n(?=\n|#|\Z)", "", text)  # commands without an option of their own
+    return text.partition("## ")[1] + text.partition("## ")[2]
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "cli": command_line,
+    "evaluate": evaluation,
+    "fold-in": fold_in,
+    "methods": methods,
+    "mix": mix,
+    "quality": quality,
+    "recommend": recommend,
+    "scaling": scaling,
+    "serve": serve,
+    "train": training,
+}
+
+
+def main() -> None:
+    """Write all tables."""
+    OUT.mkdir(exist_ok=True)
+    for name, make in TABLES.items():
+        (OUT / f"{name}.md").write_text(make(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
