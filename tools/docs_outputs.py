@@ -21,7 +21,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("docs/tutorial/index.md", "docs/explanation/theory.md")
 FENCE = re.compile(r"```(console|python|text)\n(.*?)```\n", flags=re.DOTALL)
-SKIPPED = ("pip ", "make ", ". ", "dpcml serve", "dpcml train --data steam", "dpcml bound runs/steam")
+# Commands that are shown but not run: they set up, wait for requests, need a data set, or train once more.
+SKIPPED = (
+    "pip ",
+    "make ",
+    ". ",
+    "dpcml serve",
+    "dpcml train --all",
+    "dpcml train --data steam",
+    "dpcml bound runs/steam",
+)
 
 
 def play(text: str) -> str:
