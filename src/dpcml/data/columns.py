@@ -170,6 +170,7 @@ def encode_ids(column: pl.Series, kind: str, where: Where, text: bool = False) -
     >>> encode_ids(pl.Series(["007", "10"]), "user", str)[1].tolist()
     ['007', '10']
     """
+    column = _integers(column) if column.dtype == pl.String and not text else column
     column = _plain(column, kind, where)
     reject(column.is_null(), where, lambda row: f"the {kind} id is missing: every row needs one")
     column = column.cast(pl.String) if text else _whole(column, kind, where)
@@ -191,6 +192,15 @@ def _encode_whole(values: IntArray) -> tuple[IntArray, IntArray]:
     places: IntArray = np.cumsum(seen) - 1
     small = places.astype(np.int32) if size < 2**31 else places
     return small[values], np.flatnonzero(seen)
+
+
+def _integers(words: pl.Series) -> pl.Series:
+    """Return text as integers where all of it is whole numbers in their usual form; the fast way for most files."""
+    values = words.cast(pl.Int64, strict=False)
+    if values.null_count() or (values < 0).any():
+        return words
+    usual = len(values) + sum(int((values >= 10**digits).sum()) for digits in range(1, 19))
+    return values if words.str.len_bytes().sum() == usual else words  # other forms ("007", "+7", " 7") are longer
 
 
 def _plain(column: pl.Series, kind: str, where: Where) -> pl.Series:
@@ -259,7 +269,7 @@ def numbers(column: pl.Series, name: str, where: Where) -> FloatArray:
     """
     kind = column.dtype
     if kind == pl.String:
-        values = column.str.strip_chars().cast(pl.Float64, strict=False)
+        values = _floats(column)
     elif kind.is_numeric() or kind in (pl.Boolean, pl.Null):
         values = column.cast(pl.Float64, strict=False)
     else:
@@ -267,6 +277,12 @@ def numbers(column: pl.Series, name: str, where: Where) -> FloatArray:
     bad = values.is_null() | ~values.is_finite().fill_null(False)
     reject(bad, where, lambda row: f"{name} {column[row]!r}: must be a finite number")
     return values.to_numpy()
+
+
+def _floats(words: pl.Series) -> pl.Series:
+    """Return text as floats, null where it is none; spaces around numbers are cut off only where there are any."""
+    values = words.cast(pl.Float64, strict=False)
+    return values if not values.null_count() else words.str.strip_chars().cast(pl.Float64, strict=False)
 
 
 def seconds(column: pl.Series, where: Where) -> FloatArray:
@@ -283,18 +299,9 @@ def seconds(column: pl.Series, where: Where) -> FloatArray:
     if column.dtype in (pl.Date, pl.Datetime):
         times = column.dt.timestamp("us") / 1e6
     elif column.dtype == pl.String:
-        words = column.str.strip_chars()
-        # One written form, so that one pattern reads all: seconds and offset are added where missing.
-        full = (
-            words.str.replace(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$", "${1}T00:00")
-            .str.replace(r"^([0-9]{4}-[0-9]{2}-[0-9]{2}) ", "${1}T")
-            .str.replace(r"[zZ]$", "+00:00")
-            .str.replace(r"(T[0-9:.]+)$", "${1}+00:00")
-            .str.replace(r"(T[0-9]{2}:[0-9]{2})([+-])", "${1}:00${2}")
-        )
-        dates = full.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%#z", strict=False, time_unit="us")
-        plain = words.cast(pl.Float64, strict=False)
-        times = plain.fill_null(dates.dt.timestamp("us") / 1e6)
+        times = _floats(column)
+        if times.null_count():
+            times = times.fill_null(_iso_times(column.str.strip_chars()))
     elif column.dtype.is_numeric() or column.dtype == pl.Null:
         times = column.cast(pl.Float64)
     else:
@@ -302,3 +309,17 @@ def seconds(column: pl.Series, where: Where) -> FloatArray:
     bad = times.is_null() | ~times.is_finite().fill_null(False)
     reject(bad, where, lambda row: f"time {column[row]!r}: {rule}")
     return times.to_numpy()
+
+
+def _iso_times(words: pl.Series) -> pl.Series:
+    """Return ISO dates and times as seconds since 1970, null for other texts."""
+    # One written form, so that one pattern reads all: seconds and offset are added where missing.
+    full = (
+        words.str.replace(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$", "${1}T00:00")
+        .str.replace(r"^([0-9]{4}-[0-9]{2}-[0-9]{2}) ", "${1}T")
+        .str.replace(r"[zZ]$", "+00:00")
+        .str.replace(r"(T[0-9:.]+)$", "${1}+00:00")
+        .str.replace(r"(T[0-9]{2}:[0-9]{2})([+-])", "${1}:00${2}")
+    )
+    dates = full.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%#z", strict=False, time_unit="us")
+    return dates.dt.timestamp("us") / 1e6

@@ -158,7 +158,7 @@ class Attributes:
         )
 
     @classmethod
-    def from_pairs(cls, items: IntArray, names: Sequence[str], n_items: int) -> Attributes:
+    def from_pairs(cls, items: IntArray, names: Sequence[str] | Array, n_items: int) -> Attributes:
         """Build from parallel item positions and attribute names."""
         vocabulary, codes = np.unique(np.asarray(names, dtype=object), return_inverse=True)
         pairs = (np.ones(len(codes), dtype=bool), (np.asarray(items), codes))

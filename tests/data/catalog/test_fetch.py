@@ -39,7 +39,7 @@ def publish(
     monkeypatch: pytest.MonkeyPatch, name: str, *downloads: Download, content_hash: str | None = None
 ) -> DataSet:
     entry = replace(CATALOG[name], downloads=downloads, content_hash=content_hash)
-    monkeypatch.setitem(CATALOG._things, name, entry)
+    monkeypatch.setitem(CATALOG._entries, name, entry)
     return entry
 
 

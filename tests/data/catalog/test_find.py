@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dpcml.data.catalog import CATALOG, fetch, load, load_or_read, locate, places
-from dpcml.data.readers.items import read_tags
 from dpcml.utils.errors import DataError, DownloadError, ParameterError
 
 RATINGS = "".join(
@@ -145,25 +144,6 @@ def test_load_or_read_takes_names_files_and_folders(data: Path, tmp_path: Path) 
     assert load_or_read(tmp_path / "likes.csv", min_user_interactions=1).n_users == 2
     with pytest.raises(DataError, match="a folder; pass a file"):
         load_or_read(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("lists", "names", "message"),
-    [
-        ("2 0 1\n", "a\nb\n", "has 1 lines and tags 2"),
-        ("2 0\n", "a\n", "line 1: announces 2 items and lists 1"),
-        ("1 x\n", "a\n", "line 1: must hold a count"),
-        ("1 0\n1 -4\n", "a\nb\n", "line 2: item ids must lie between 0"),
-        ("0\n", "a\n", "no tag has an item"),
-        ("", "", "line 1: must hold a count"),
-    ],
-)
-def test_bad_tags(tmp_path: Path, lists: str, names: str, message: str) -> None:
-    folder = put(tmp_path, lists=lists, tags=names)
-    with pytest.raises(DataError, match=message):
-        read_tags(folder / "lists", folder / "tags")
-    with pytest.raises(DataError, match="none: cannot be read"):
-        read_tags(folder / "none", folder / "tags")
 
 
 @pytest.mark.parametrize("name", list(CATALOG))

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from dpcml.data.items import ItemTable
-from dpcml.data.readers import read_items
+from dpcml.data.readers import read_items, read_tags
 from dpcml.data.readers.items import ML_100K_GENRES
 from dpcml.utils.errors import DataError
 
@@ -130,3 +130,23 @@ def test_the_real_ones(real_data: Path) -> None:
     assert (len(films), films.title(0)) == (3_883, "Toy Story (1995)")
     assert films.attributes is not None
     assert len(films.attributes.names) == 18
+
+
+@pytest.mark.parametrize(
+    ("lists", "names", "message"),
+    [
+        ("2 0 1\n", "a\nb\n", "has 1 lines and tags 2"),
+        ("2 0\n", "a\n", "lists, line 1: the count 2 is followed by 1 ids"),
+        ("1 x\n", "a\n", "lists, line 1: 'x': ids must be whole numbers"),
+        ("1 0\n1 -4\n", "a\nb\n", "lists, line 2: '-4': ids must be whole numbers between 0"),
+        ("0\n", "a\n", "no tag has an item"),
+        ("", "", "lists: the file is empty"),
+    ],
+)
+def test_bad_tags(tmp_path: Path, lists: str, names: str, message: str) -> None:
+    (tmp_path / "lists").write_text(lists)
+    (tmp_path / "tags").write_text(names)
+    with pytest.raises(DataError, match=message):
+        read_tags(tmp_path / "lists", tmp_path / "tags")
+    with pytest.raises(DataError, match="none: no such file"):
+        read_tags(tmp_path / "none", tmp_path / "tags")

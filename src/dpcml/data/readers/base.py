@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from dpcml.data.columns import Where
-from dpcml.data.readers.compact import KINDS, joined_pieces
 from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.registry import Registry
@@ -123,7 +122,7 @@ def joined(parts: Sequence[Parsed]) -> Parsed:
         return parts[0]
     first = parts[0]
     for part in parts[1:]:
-        if not _fits(part.table.schema, first.table.schema):
+        if part.table.schema != first.table.schema:
             raise DataError(
                 f"{part.where(0)}: the columns are {', '.join(part.table.columns)}, but"
                 f" {', '.join(first.table.columns)} in {first.where(0)}; files read together need the same"
@@ -135,15 +134,4 @@ def joined(parts: Sequence[Parsed]) -> Parsed:
         return parts[part].where(row - int(starts[part]))
 
     notes = dict.fromkeys(note for part in parts for note in part.notes)
-    columns = [_concat([part.table[name] for part in parts]) for name in first.table.columns]
-    return Parsed(pl.DataFrame(columns), where, tuple(notes))
-
-
-def _fits(schema: pl.Schema, other: pl.Schema) -> bool:
-    """Return whether two tables have the same columns, of the same type or of integers and text."""
-    pairs = zip(schema.values(), other.values(), strict=False)
-    return schema.names() == other.names() and all(a == b or (a in KINDS and b in KINDS) for a, b in pairs)
-
-
-def _concat(pieces: Sequence[pl.Series]) -> pl.Series:
-    return joined_pieces(pieces) if pieces[0].dtype in KINDS else pl.concat(pieces)
+    return Parsed(pl.concat([part.table for part in parts]), where, tuple(notes))

@@ -12,10 +12,11 @@ import polars as pl
 from dpcml.data.columns import COMMON_NAMES, Where, encode_ids, normalized, reject
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.readers.base import Options
-from dpcml.data.readers.scan import records
+from dpcml.data.readers.delimited import read_delimited
+from dpcml.data.readers.lists import check_counts, numbers_by_line
 from dpcml.data.readers.source import Source, open_source
 from dpcml.data.readers.tables import MAGIC, open_table, parquet_columns, parquet_names
-from dpcml.utils.arrays import BoolArray, IntArray
+from dpcml.utils.arrays import BoolArray
 from dpcml.utils.errors import DataError
 
 ID_NAMES = ("id", *COMMON_NAMES["item"])
@@ -89,25 +90,20 @@ class _Found:
 
 
 def _from_movies(source: Source) -> _Found:
-    rows = records(source, source.text(fallback="latin-1"), "::")
-    cells = rows.columns([0, 1, 2])
-    table = cells.rename({"0": "item", "1": "title", "2": "attributes"})
-    return _Found(table, lambda row: source.line(rows.line(row)), _split(table["attributes"]))
+    cells, lines = read_delimited(source, source.text(fallback="latin-1"), "::")
+    table = cells.select(item="0", title="1", attributes="2")
+    return _Found(table, lines.where, _split(table["attributes"]))
 
 
 def _from_u_item(source: Source) -> _Found:
-    rows = records(source, source.text(fallback="latin-1"), "|")
-
-    def where(row: int) -> str:
-        return source.line(rows.line(row))
-
+    cells, lines = read_delimited(source, source.text(fallback="latin-1"), "|")
     genres = _genres(source.path.with_name("u.genre"))
-    table = rows.columns([0, 1]).rename({"0": "item", "1": "title"})
-    flags = rows.columns(range(U_ITEM_FLAGS, U_ITEM_WIDTH))
+    flags = cells[:, U_ITEM_FLAGS:U_ITEM_WIDTH]
     known: BoolArray = np.all(flags.select(pl.all().is_in(["0", "1"]).fill_null(False)).to_numpy(), axis=1)
-    reject(~known, where, lambda row: f"the last {len(genres)} fields must be 0 or 1, one per genre")
+    reject(~known, lines.where, lambda row: f"the last {len(genres)} fields must be 0 or 1, one per genre")
     names = np.array(genres, dtype=object)
-    return _Found(table, where, [names[row].tolist() for row in (flags == "1").to_numpy()])
+    sets = [names[row].tolist() for row in (flags == "1").to_numpy()]
+    return _Found(cells.select(item="0", title="1"), lines.where, sets)
 
 
 def _genres(path: Path) -> Sequence[str]:
@@ -128,8 +124,7 @@ def _from_table(source: Source, given: Mapping[str, str | None], options: Option
     if not table.header:
         raise DataError(f"{source.path}: no header; a catalogue needs named columns: item id, title, genres")
     columns = _pick(table.names, given, source)
-    cells = table.rows.columns([table.names.index(name) for name in columns.values()]).slice(1)
-    cells = cells.rename(dict(zip(cells.columns, columns, strict=True)))
+    cells = table.columns(columns)
     return _Found(cells, table.where, _split(cells["attributes"]) if "attributes" in columns else None)
 
 
@@ -208,42 +203,19 @@ def read_tags(tag_items: str | Path, names: str | Path) -> ItemTable:
     >>> len(articles), articles.attributes.of(3)
     (4, ['graphs', 'proofs'])
     """
-    tag_items, names = Path(tag_items), Path(names)
-    lists = [_numbers(tag_items, line, text) for line, text in enumerate(_lines(tag_items), 1)]
-    tags = [text.strip() for text in _lines(names)]
-    if len(lists) != len(tags):
+    lists, tags = open_source(tag_items), open_source(names).text().decode().removesuffix("\n").split("\n")
+    values, lengths = numbers_by_line(lists)
+    if len(lengths) != len(tags):
         raise DataError(
-            f"{tag_items.name} has {len(lists):,} lines and {names.name} {len(tags):,}:"
+            f"{lists.name} has {len(lengths):,} lines and {Path(names).name} {len(tags):,}:"
             " the two files must have a line for each tag"
         )
-    items = np.concatenate([np.zeros(0, dtype=np.int64), *lists])
+    check_counts(lists, values, lengths)
+    items = np.delete(values, np.cumsum(lengths) - lengths)
     if not len(items):
         raise DataError(f"{tag_items}: no tag has an item; at least one is needed")
+    if items.max() >= 2**31:
+        raise DataError(f"{tag_items}: item id {items.max()}: must lie between 0 and {2**31 - 1}")
     size = int(items.max()) + 1
-    owners = [tag for tag, held in zip(tags, lists, strict=True) for _ in range(len(held))]
-    return ItemTable(np.arange(size), attributes=Attributes.from_pairs(items, owners, n_items=size))
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return text.removesuffix("\n").split("\n")
-
-
-def _numbers(path: Path, line: int, text: str) -> IntArray:
-    """Return the item ids of one line."""
-    try:
-        count, *items = (int(word) for word in text.split())
-    except ValueError:
-        raise DataError(
-            f"{path}, line {line}: must hold a count and then as many item ids, all whole numbers"
-        ) from None
-    if count != len(items):
-        raise DataError(f"{path}, line {line}: announces {count} items and lists {len(items)}")
-    if items and not 0 <= min(items) <= max(items) < 2**31:
-        raise DataError(f"{path}, line {line}: item ids must lie between 0 and {2**31 - 1}")
-    return np.array(items, dtype=np.int64)
+    named = np.repeat(np.array([tag.strip() for tag in tags], dtype=object), lengths - 1)
+    return ItemTable(np.arange(size), attributes=Attributes.from_pairs(items, named, n_items=size))

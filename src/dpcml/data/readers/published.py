@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from dpcml.data.columns import reject
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
-from dpcml.data.readers.scan import records
+from dpcml.data.readers.delimited import read_delimited
 from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError
 
@@ -43,16 +42,13 @@ class MovieLens(Reader):
 
     def parse(self, source: Source, options: Options) -> Parsed:
         """Return the first three or four fields by position."""
-        rows = records(source, source.text(fallback="latin-1"), self.separator)
-        if rows.width not in (3, 4):
+        cells, lines = read_delimited(source, source.text(fallback="latin-1"), self.separator)
+        if cells.width not in (3, 4):
             raise DataError(
-                f"{source.line(rows.line(0))}: {rows.width} fields between {self.separator!r};"
+                f"{lines.where(0)}: {cells.width} fields between {self.separator!r};"
                 " a rating has three or four: user, item, rating, time"
             )
-        roles = ROLES[: rows.width]
-        cells = rows.compact(range(rows.width))
-        table = cells.rename(dict(zip(cells.columns, roles, strict=True)))
-        return Parsed(table, lambda row: source.line(rows.line(row)))
+        return Parsed(cells.rename(dict(zip(cells.columns, ROLES, strict=False))), lines.where)
 
     def titles(self, name: str) -> tuple[str, ...]:
         """Return the name of the catalogue."""
@@ -87,21 +83,16 @@ class Steam(Reader):
 
     def parse(self, source: Source, options: Options) -> Parsed:
         """Return user and title of the rows whose behaviour counts."""
-        rows = records(source, source.text(), ",")
-        if rows.width < 3:
-            raise DataError(f"{source.path}: {rows.width} fields; Steam-200k has user, title, behaviour, hours, 0")
-        cells = rows.compact([0, 1, 2])
-        behaviour = cells["2"].cast(pl.String).fill_null("")
-
-        def line(row: int) -> str:
-            return source.line(rows.line(row))
-
+        cells, lines = read_delimited(source, source.text(), ",")
+        if cells.width < 3:
+            raise DataError(f"{source.path}: {cells.width} fields; Steam-200k has user, title, behaviour, hours, 0")
+        behaviour = cells["2"].fill_null("")
         unknown = ~behaviour.is_in(BEHAVIOURS)
-        reject(unknown, line, lambda row: f"behaviour {behaviour[row]!r}: must be {' or '.join(BEHAVIOURS)}")
+        reject(unknown, lines.where, lambda row: f"behaviour {behaviour[row]!r}: must be {' or '.join(BEHAVIOURS)}")
         kept = np.flatnonzero((behaviour == self.behaviour).to_numpy())
-        table = cells[kept].select("0", "1").rename({"0": "user", "1": "item"})
+        table = cells.select(user="0", item="1")[kept]
         note = f"counted: {self.behaviour}, {len(kept):,} of {len(cells):,} rows"
-        return Parsed(table, lambda row: line(int(kept[row])), (note,))
+        return Parsed(table, lambda row: lines.where(int(kept[row])), (note,))
 
 
 READERS.add("steam", Steam())

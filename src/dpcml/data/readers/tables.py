@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import polars as pl
 
-from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, assign_columns, normalized
+from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, Where, assign_columns, normalized
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader
-from dpcml.data.readers.scan import Records, records
+from dpcml.data.readers.delimited import Lines, read_delimited
 from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError, ParameterError
 
@@ -30,23 +30,28 @@ class Table:
     source: Source
     names: tuple[str, ...]
     header: bool
-    rows: Records
+    cells: pl.DataFrame  # all records, the header included
+    lines: Lines
     notes: tuple[str, ...]
 
-    def where(self, row: int) -> str:
-        """Say where a row stands, not counting the header."""
-        return self.source.line(self.rows.line(row + self.header))
+    @property
+    def where(self) -> Where:
+        """The function that says where a row stands, not counting the header."""
+        lines, skipped = self.lines, int(self.header)  # not self: the cells must not stay in memory
+        return lambda row: lines.where(row + skipped)
+
+    def columns(self, named: Mapping[str, str]) -> pl.DataFrame:
+        """Return columns by role and name, without the header."""
+        chosen = [pl.col(str(self.names.index(name))).alias(role) for role, name in named.items()]
+        return self.cells.select(chosen).slice(int(self.header))
 
     def parsed(self, columns: Columns, notes: tuple[str, ...] = ()) -> Parsed:
         """Return the columns that play a role under the names of their roles."""
-        named = columns.named()
-        cells = self.rows.compact([self.names.index(name) for name in named.values()], skip=int(self.header))
-        table = cells.rename(dict(zip(cells.columns, named, strict=True)))
-        return Parsed(table, self.where, (*self.notes, *notes))
+        return Parsed(self.columns(columns.named()), self.where, (*self.notes, *notes))
 
     def sample(self) -> list[tuple[str, ...]]:
         """Return the first rows, without the header."""
-        return self.rows.head(SAMPLE)[int(self.header) :]
+        return _sample(self.cells)[int(self.header) :]
 
 
 @dataclass(frozen=True)
@@ -118,21 +123,25 @@ def open_table(
         notes.append(f"separator: {WORDS.get(separator, separator)}")
     else:
         separator = _checked(separator)
-    rows = records(source, data, separator)
-    if rows.width == 1:
+    cells, lines = read_delimited(source, data, separator)
+    if cells.width == 1:
         tried = [separator] if options.separator else separators
         said = ", ".join(WORDS.get(mark, repr(mark)) for mark in tried)
         raise DataError(
             f"{source.path}: one column only, but users and items need two; separators tried: {said};"
             " name the right one with separator='...' (--separator)"
         )
-    first = rows.head(SAMPLE)
+    first = _sample(cells)
     header = options.header
     if header is None:
         header = _is_header(first, known, given)
-        notes.append(f"header: line {rows.line(0)}" if header else "no header")
-    names = [name.strip() for name in first[0]] if header else [f"column_{n + 1}" for n in range(rows.width)]
-    return Table(source, tuple(names), header, rows, tuple(notes))
+        notes.append(f"header: line {next(lines.records())[0]}" if header else "no header")
+    names = [name.strip() for name in first[0]] if header else [f"column_{n + 1}" for n in range(cells.width)]
+    return Table(source, tuple(names), header, cells, lines, tuple(notes))
+
+
+def _sample(cells: pl.DataFrame) -> list[tuple[str, ...]]:
+    return cells.head(SAMPLE).fill_null("").rows()
 
 
 def sniff(head: str, separators: Sequence[str] = tuple(WORDS)) -> str:

@@ -1,4 +1,4 @@
-"""Records of delimited text: structure, line numbers, and the same cells as Python's csv module."""
+"""Delimited text: structure, line numbers, and the same cells as Python's csv module."""
 
 from __future__ import annotations
 
@@ -7,36 +7,34 @@ import io
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpcml.data.readers.scan import BLOCK, Records, line_blocks, records
+from dpcml.data.readers.delimited import Lines, read_delimited
 from dpcml.data.readers.source import Source
 from dpcml.utils.errors import DataError
 
-
-def scan(text: str, separator: str = ",") -> Records:
-    return records(Source(Path("likes.csv"), b""), text.encode(), separator)
+Found = tuple[pl.DataFrame, Lines]
 
 
-def rows(found: Records) -> list[tuple[str | None, ...]]:
-    cells = found.columns(range(found.width))
-    return cells.fill_null("").rows()
+def scan(text: str, separator: str = ",") -> Found:
+    return read_delimited(Source(Path("likes.csv"), b""), text.encode(), separator)
 
 
-def lines(found: Records) -> list[int]:
-    return [found.line(row) for row in range(len(rows(found)))]
+def rows(found: Found) -> list[tuple[str, ...]]:
+    return found[0].fill_null("").rows()
+
+
+def lines(found: Found) -> list[int]:
+    return [int(found[1].where(row).rpartition(" ")[2]) for row in range(len(found[0]))]
 
 
 def test_plain() -> None:
     found = scan("a,b\nc,d")
     assert rows(found) == [("a", "b"), ("c", "d")]
     assert lines(found) == [1, 2]
-
-
-def test_columns_come_in_the_order_asked_for() -> None:
-    assert scan("a,b,c\n1,2,3\n").columns([2, 0]).rows() == [("c", "a"), ("3", "1")]
 
 
 def test_quotes_hold_separators_line_breaks_and_quotes() -> None:
@@ -138,30 +136,28 @@ def test_structure_agrees_with_the_csv_module(text: str) -> None:
     assert found == [tuple(row) for row in reader if row]
 
 
-def test_lines_are_found_in_every_block() -> None:
-    first = "a,b\n" * (BLOCK // 4)
-    found = scan(f'{first}\n\n"x\ny",z\n\nlast,one\n')
-    count = BLOCK // 4
-    assert rows(found)[count:] == [("x\ny", "z"), ("last", "one")]
-    assert [found.line(row) for row in (0, count - 1, count, count + 1)] == [1, count, count + 3, count + 6]
+def test_lines_are_found_far_into_a_file() -> None:
+    count = 100_000
+    first = "a,b\n" * count
+    cells, where = scan(f'{first}\n\n"x\ny",z\n\nlast,one\n')
+    assert cells[count:].rows() == [("x\ny", "z"), ("last", "one")]
+    for row, line in ((0, 1), (count - 1, count), (count, count + 3), (count + 1, count + 6)):
+        assert where.where(row) == f"likes.csv, line {line}"
 
 
-def test_ragged_lines_in_a_later_block() -> None:
-    count = BLOCK // 4
-    with pytest.raises(DataError, match=rf"likes\.csv, line {count + 2}: 3 fields, but 2 fields on line 1"):
-        scan("a,b\n" * (count + 1) + "a,b,c\n")
+def test_ragged_lines_far_into_a_file() -> None:
+    count = 100_000
+    for line, fields in (("a,b,c", "3 fields"), ("a", "1 field"), ('"a,b"', "1 field"), ('"a","b",""', "3 fields")):
+        with pytest.raises(DataError, match=rf"likes\.csv, line {count + 2}: {fields}, but 2 fields on line 1"):
+            scan("a,b\n" * (count + 1) + f"{line}\n")
 
 
-def test_blocks_of_nothing_but_empty_lines() -> None:
-    found = scan("\n" * (2 * BLOCK) + "a,b\n" + "\n" * (2 * BLOCK) + "c,d")
+def test_one_field_too_many_and_one_too_few() -> None:
+    with pytest.raises(DataError, match=r"likes\.csv, line 2: 1 field, but 2 fields on line 1"):
+        scan("a,b\nc\nd,e,f\n")
+
+
+def test_nothing_but_empty_lines_around() -> None:
+    found = scan("\n" * 500_000 + "a,b\n" + "\n" * 500_000 + "c,d")
     assert rows(found) == [("a", "b"), ("c", "d")]
-    assert lines(found) == [2 * BLOCK + 1, 4 * BLOCK + 2]
-
-
-@given(st.binary().map(lambda data: data.replace(b"\0", b"\n").replace(b"\1", b'"')), st.integers(1, 20))
-def test_blocks_are_whole_lines(data: bytes, size: int) -> None:
-    for quoting in (False, True):
-        cut = [data[start:stop] for start, stop in line_blocks(data, quoting, size)]
-        assert b"".join(cut) == data
-        assert all(part.endswith(b"\n") and not (quoting and part.count(b'"') % 2) for part in cut[:-1])
-        assert all(cut)
+    assert lines(found) == [500_001, 1_000_002]
