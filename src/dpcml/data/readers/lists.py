@@ -80,12 +80,12 @@ def numbers_by_line(source: Source) -> tuple[IntArray, IntArray]:
     lengths = np.zeros(len(lines), dtype=np.int64)
     lengths[filled] = words.list.len().to_numpy()
     words = words.explode()
-    values = words.cast(pl.Int64, strict=False)  # null beyond 64 bits
-    bad = (values.is_null() | ~words.str.contains(r"^[0-9]+$")).arg_true()
-    if len(bad):
-        word = words[bad[0]]
+    values = words.cast(pl.Int64, strict=False)  # null for other texts, and beyond 64 bits
+    if "+" in text or values.null_count() or (values < 0).any():
+        bad = ~words.str.contains(r"^[0-9]+$") | values.is_null()
+        word = words.filter(bad)[0]
         shown = word if len(word) <= 40 else f"{word[:37]}..."
-        line = int(np.searchsorted(np.cumsum(lengths), bad[0], side="right")) + 1
+        line = int(np.searchsorted(np.cumsum(lengths), bad.arg_true()[0], side="right")) + 1
         raise DataError(f"{source.line(line)}: {shown!r}: ids must be whole numbers between 0 and {LARGEST_ID}")
     return values.to_numpy(), lengths
 
