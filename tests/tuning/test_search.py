@@ -3,16 +3,13 @@ import pytest
 
 from dpcml.evaluation.evaluate import validation
 from dpcml.models import create
-from dpcml.tuning import search
-from dpcml.tuning.dimensions import Choice
-from dpcml.tuning.engines import InProcess
-from dpcml.tuning.search import tune
-from dpcml.tuning.space import Space
+from dpcml.tuning import SearchSpace, search, tune
+from dpcml.tuning.space import Choice, Range
 from dpcml.utils.errors import DataError, ParameterError
 
-KNN = Space("knn", {"k": Choice((1, 2, 5, 10, 20))})
+KNN = SearchSpace("knn", {"k": Choice((1, 2, 5, 10, 20))})
 SMALL = {"dim": 8, "n_vectors": 2, "n_candidates": 3}
-RATES = Space("rates", {"learning_rate": Choice((0.001, 0.003, 0.01, 0.03))}, SMALL)
+RATES = SearchSpace("rates", {"learning_rate": Choice((0.001, 0.003, 0.01, 0.03))}, SMALL)
 
 
 def test_the_best_on_the_validation_part_wins(blocks):
@@ -25,70 +22,107 @@ def test_the_best_on_the_validation_part_wins(blocks):
     assert sorted(found.frame["value"]) == sorted(figures.values())
 
 
-def test_engines_are_given_training_and_validation_parts_only(blocks, monkeypatch):
+def test_trials_get_the_training_and_the_validation_part_only(blocks, monkeypatch):
     given = []
-    monkeypatch.setitem(search.ENGINES._things, "local", lambda *parts: given.append(parts) or InProcess(*parts))
+    run_here = search.SearchRun.run_here
+    monkeypatch.setattr(
+        search.SearchRun, "run_here", lambda self, *parts: given.append(parts) or run_here(self, *parts)
+    )
     tune(blocks, "itemknn", space=KNN, budget=1)
     train, valid, _ = blocks.split((0.6, 0.2, 0.2), 0)
-    assert [part.content_hash for part in given[0][:2]] == [train.content_hash, valid.content_hash]
-    assert len(given[0]) == 3, "the third is the share of the cores"
+    assert [[part.content_hash for part in parts] for parts in given] == [[train.content_hash, valid.content_hash]]
 
 
-@pytest.mark.parametrize("sampler", ["random", "grid", "bayes"])
-def test_a_search_goes_on_where_it_was(blocks, tmp_path, sampler):
+@pytest.mark.parametrize("journal", [True, False], ids=["journal", "table only"])
+@pytest.mark.parametrize("sampler", ["random", "grid", "tpe"])
+def test_a_search_goes_on_where_it_was(blocks, tmp_path, sampler, journal):
     options = {"space": "wide", "sampler": sampler, "seed": 4}
     whole = tune(blocks, "itemknn", budget=20, file=tmp_path / "a.csv", **options)
     half = tune(blocks, "itemknn", budget=8, file=tmp_path / "b.csv", **options)
     before = pl.read_csv(tmp_path / "b.csv")
+    if not journal:
+        (tmp_path / "b.journal").unlink()
     ran = []
-    rest = tune(
-        blocks, "itemknn", budget=20, file=tmp_path / "b.csv", watch=lambda standing: ran.append(standing), **options
-    )
+    rest = tune(blocks, "itemknn", budget=20, file=tmp_path / "b.csv", callback=ran.append, **options)
     after = pl.read_csv(tmp_path / "b.csv")
-    assert after.head(8).equals(before, null_equal=True), "finished trials are not done again"
-    assert (half.trials, rest.trials, len(ran)) == (8, 20, 20)
+    assert after.head(8).equals(before, null_equal=True), "finished trials are not run again"
+    assert (half.trials, rest.trials, len(ran)) == (8, 20, 12)
+    assert (ran[0].done, ran[-1].done, ran[-1].total) == (9, 20, 20)
     assert (rest.best_parameters, rest.best_value) == (whole.best_parameters, whole.best_value)
     assert sorted(after["parameters"]) == sorted(pl.read_csv(tmp_path / "a.csv")["parameters"])
 
 
-def test_failed_trials_do_not_stop_the_others(blocks, tmp_path):
-    space = Space("s", {"device": Choice(("cuda:99", "cpu"))}, {"dim": 4, "epochs": 1})
-    found = tune(blocks, "gmf", space=space, sampler="grid", budget=2, workers=1, file=tmp_path / "t.csv")
-    assert found.best_parameters == {"dim": 4, "epochs": 1, "device": "cpu"}
-    assert (found.trials, found.failed) == (2, 1)
+def test_tables_of_earlier_versions_are_taken_over(blocks, tmp_path):
+    found = tune(blocks, "itemknn", space=KNN, budget=3, file=tmp_path / "t.csv", label="here")
+    (tmp_path / "t.journal").unlink()
+    ran = []
+    assert tune(blocks, "itemknn", space=KNN, budget=3, file=tmp_path / "t.csv", callback=ran.append).trials == 3
+    assert ran == []
+    other = tune(blocks, "itemknn", space=KNN, budget=3, metric="MAP", file=tmp_path / "t.csv", callback=ran.append)
+    assert len(ran) == 3, "another metric is another search"
+    assert other.frame.height == 6, "and its trials stand beside the others in the table"
+    names = ["trial", "status", "metric", "value", "model", "parameters", "asked_epochs", "epochs", "best_epoch"]
+    names += ["seconds", "seed", "data", "split", "protocol", "version", "error"]
+    assert found.frame.columns == names
+    assert set(found.frame["data"]) == {"here"}
+
+
+@pytest.mark.parametrize("sampler", ["random", "grid"])
+def test_points_are_new_and_a_larger_budget_begins_with_a_smaller(sampler):
+    space = SearchSpace("s", {"x": Range(0.0, 1.0, steps=7), "kind": Choice(("a", "b", (1, None)))})
+    few, many = (search.SAMPLERS[sampler](space, n, 3) for n in (8, 16))
+    assert many[:8] == few
+    assert len({repr(point) for point in many}) == 16
+    assert search.SAMPLERS[sampler](space, 8, 4) != few, "the seed decides"
+
+
+@pytest.mark.parametrize("sampler", ["random", "grid"])
+def test_a_small_space_is_tried_whole_and_no_more(sampler):
+    space = SearchSpace("s", {"x": Range(1, 4), "kind": Choice(("a", "b"))})
+    points = search.SAMPLERS[sampler](space, 50, 0)
+    assert {(point["x"], point["kind"]) for point in points} == {(x, kind) for x in range(1, 5) for kind in "ab"}
+    assert len(points) == 8
+    assert search.SAMPLERS[sampler](SearchSpace("none", {}), 5, 0) == [{}]
+
+
+def test_failed_trials_do_not_stop_the_others_and_are_run_again(blocks, tmp_path):
+    space = SearchSpace("s", {"device": Choice(("cuda:99", "cpu"))}, {"dim": 4, "epochs": 1})
+    for failures in (1, 2):
+        found = tune(blocks, "gmf", space=space, sampler="grid", budget=2, workers=1, file=tmp_path / "t.csv")
+        assert found.best_parameters == {"dim": 4, "epochs": 1, "device": "cpu"}
+        assert found.failed == failures, "a failed trial is tried again by the next call"
     frame = pl.read_csv(tmp_path / "t.csv")
-    assert frame["status"].to_list() == ["failed", "ok"]
-    assert "no such GPU here" in frame["error"][0]
+    assert sorted(frame["status"]) == ["failed", "ok"]
+    assert "no such GPU here" in frame.filter(pl.col("status") == "failed")["error"][0]
 
 
 def test_nothing_but_failures_is_an_error_with_the_first_reason(blocks):
-    space = Space("s", {"dim": Choice((4,))}, {"device": "cuda:99"})
+    space = SearchSpace("s", {"dim": Choice((4,))}, {"device": "cuda:99"})
     with pytest.raises(DataError, match=r"none of 1 trials ended well; the first: .*no such GPU here"):
         tune(blocks, "gmf", space=space, workers=1)
 
 
-def test_halving_trains_the_better_half_for_twice_the_epochs(blocks, tmp_path):
-    totals = []
+def test_successive_halving_prunes_the_worse_half(blocks):
+    rates = SearchSpace("rates", {"learning_rate": Choice((1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.05))}, SMALL)
     found = tune(
-        blocks, "dpcml", space=RATES, budget=4, halvings=2, epochs=8, workers=1, file=tmp_path / "t.csv",
-        watch=lambda standing: totals.append((standing.done, standing.total)),
+        blocks, "dpcml", space=rates, budget=8, halvings=2, epochs=8, metric="MAP", workers=1,
+        fixed={"validate_every": 1, "patience": None, "init": "random"},
     )  # fmt: skip
     frame = found.frame.sort("trial")
-    assert frame["asked_epochs"].to_list() == [2, 2, 2, 2, 4, 4, 8]
-    first, second = frame.head(4), frame.slice(4, 2)
-    best = first.sort("value", descending=True, maintain_order=True).head(2)
-    assert set(second["parameters"]) == set(best["parameters"])
-    assert found.best_value == frame["value"].to_list()[-1], "figures of short runs do not count"
-    assert found.best_parameters == {**SMALL, "learning_rate": found.best_parameters["learning_rate"], "epochs": 8}
-    assert totals[-1] == (7, 7)
-    assert totals[0] == (1, 7)
+    pruned = frame.filter(pl.col("status") == "pruned")
+    assert pruned.height
+    assert set(pruned["epochs"]) <= {2, 4}, "at the rungs"
+    kept = frame.filter(pl.col("status") == "ok")
+    assert set(kept["epochs"]) == {8}
+    assert found.best_value == kept["value"].max()
+    assert found.best_parameters["epochs"] == 8
 
 
-def test_a_search_can_begin_with_the_models_own_settings(blocks):
+def test_a_search_can_begin_with_the_models_own_parameters(blocks):
     found = tune(blocks, "itemknn", space=KNN, budget=3, defaults=True)
     assert found.frame.sort("trial")["parameters"].to_list()[0] == "{}"
     assert found.trials == 3
-    alone = tune(blocks, "itemknn", space=KNN, budget=1, defaults=True)
+    alone = tune(blocks, "itemknn", space=KNN, budget=1, defaults=True, sampler="tpe")
     assert (alone.trials, alone.best_parameters) == (1, {})
 
 
@@ -97,22 +131,38 @@ def test_halving_leaves_models_without_epochs_alone(blocks):
 
 
 def test_epochs_that_are_searched_cannot_be_halved(blocks):
-    space = Space("s", {"epochs": Choice((1, 2))}, SMALL)
+    space = SearchSpace("s", {"epochs": Choice((1, 2))}, SMALL)
     with pytest.raises(ParameterError, match="epochs are searched"):
         tune(blocks, "dpcml", space=space, halvings=1)
     assert tune(blocks, "dpcml", space=space, budget=2, workers=1).best_parameters["epochs"] in (1, 2)
 
 
-def test_the_metric_is_part_of_the_settings_where_the_model_stops_by_it(blocks):
+def test_the_metric_is_part_of_the_parameters_where_the_model_stops_by_it(blocks):
     found = tune(blocks, "dpcml", space=RATES, budget=1, epochs=2, metric="MAP", workers=1)
     assert found.best_parameters["metric"] == "MAP"
 
 
-def test_workers_change_nothing_but_the_time(blocks):
-    one, two = (tune(blocks, "dpcml", space=RATES, budget=3, epochs=2, workers=workers) for workers in (1, 2))
-    assert (one.best_parameters, one.best_value) == (two.best_parameters, two.best_value)
-    columns = ("trial", "value", "parameters", "epochs", "best_epoch")
-    assert one.frame.sort("trial").select(columns).equals(two.frame.sort("trial").select(columns))
+def test_tpe_goes_where_it_is_better(blocks, monkeypatch):
+    """The value of a trial is made up: it is highest at k = 700."""
+    monkeypatch.setattr("dpcml.tuning.workers.validation", lambda model, *_: -abs(model.k - 700) / 1000)
+    space = SearchSpace("s", {"k": Range(1, 1000)})
+    learned, drawn = (tune(blocks, "itemknn", space=space, sampler=name, budget=40) for name in ("tpe", "random"))
+    good = [found.frame.sort("trial").tail(24)["value"].gt(-0.1).sum() for found in (learned, drawn)]
+    assert good[0] > 1.5 * good[1]
+    again = tune(blocks, "itemknn", space=space, sampler="tpe", budget=40)
+    assert again.frame["parameters"].to_list() == learned.frame["parameters"].to_list(), "one worker, one seed"
+
+
+def test_the_old_name_of_tpe_works_with_a_warning(blocks):
+    with pytest.warns(FutureWarning, match="'bayes' is called 'tpe' now"):
+        tune(blocks, "itemknn", space=KNN, budget=1, sampler="bayes")
+
+
+def test_optuna_logs_as_before(blocks):
+    optuna = pytest.importorskip("optuna")
+    before = optuna.logging.get_verbosity()
+    tune(blocks, "itemknn", space=KNN, budget=1)
+    assert optuna.logging.get_verbosity() == before
 
 
 @pytest.mark.parametrize(
@@ -124,6 +174,7 @@ def test_workers_change_nothing_but_the_time(blocks):
         ({"engine": "locale"}, "did you mean 'local'"),
         ({"seed": -1}, "seed=-1"),
         ({"halvings": -1}, "halvings=-1"),
+        ({"workers": 0}, "workers=0"),
         ({"fixed": {"kk": 1}}, "ItemKNN has no parameter 'kk'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``dpcml tune``: search for the settings of a model."""
+"""``dpcml tune``: hyper-parameter search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpcml.cli.options import Data, takes_reading
 from dpcml.cli.settings import parse_settings
 
 if TYPE_CHECKING:
-    from dpcml.tuning.search import Standing, Tuned
+    from dpcml.tuning import TuningProgress, TuningResult
 
 QUICK_BUDGET, QUICK_EPOCHS = 4, 5
 
@@ -24,47 +24,48 @@ QUICK_BUDGET, QUICK_EPOCHS = 4, 5
 @takes_reading
 def tune(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Folder for trials.csv and best.toml.")],
+    out: Annotated[Path, typer.Option(help="Folder for best.toml, trials.csv and the state of the search.")],
     model: Annotated[str, typer.Option(help="A preset or a model: dpcml, dpcml2, unis, ease...")] = "dpcml",
     space: Annotated[str, typer.Option(help="grid (the paper's for its presets), wide, or a TOML file.")] = "grid",
-    budget: Annotated[int, typer.Option(min=1, help="Settings to try; the same for every model, to be fair.")] = 30,
-    sampler: Annotated[str, typer.Option(help="random, grid, or bayes (optuna).")] = "random",
+    budget: Annotated[int, typer.Option(min=1, help="Number of trials; give every model the same.")] = 30,
+    sampler: Annotated[str, typer.Option(help="random, grid, or tpe.")] = "random",
     defaults: Annotated[bool, typer.Option("--defaults", help="Try the model's own settings first.")] = False,
-    metric: Annotated[str, typer.Option(help="What counts on the validation part.")] = "P@3",
+    metric: Annotated[str, typer.Option(help="Metric to maximise on the validation part.")] = "P@3",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter that is not searched.")
     ] = None,
-    halvings: Annotated[int, typer.Option(min=0, help="Times the better half is trained for twice the epochs.")] = 0,
+    halvings: Annotated[int, typer.Option(min=0, help="Rungs of successive halving by epochs.")] = 0,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Trials at once; one per core by default, one where models have no epochs."),
+        typer.Option(min=1, help="Worker processes; by default one per core, or one where the model has no epochs."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of the models.")] = 0,
     split_seed: Annotated[int, typer.Option(min=0, help="Seed of the split, whatever --seed.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="4 settings, 5 epochs each: to see that it works.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="4 trials of 5 epochs, as a test.")] = False,
     resume: Annotated[bool, typer.Option(help="Skip trials that --out holds already.")] = True,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Search for settings on 60 % of each user's positives, judged on 20 %; the test part is never looked at.
+    """Search for parameters: train on 60 % of each user's positives, validate on 20 %, leave the test part alone.
 
-    A search that was cut off goes on where it was when the command is given again.
+    A search that was cut off goes on when the command is given again. The same command in several terminals, or on
+    machines that share the folder, adds workers to one search.
     """
-    from dpcml.tuning.best import write_best
-    from dpcml.tuning.search import tune as search
+    from dpcml.tuning import tune as search
+    from dpcml.tuning import write_best
     from dpcml.workflow import Source
 
     source = Source(data, reading)
     with bytes_bar(data) as progress:
         interactions = source.read(progress)
-    with _hint(out), _bar(f"tuning {model}", metric) as watch:
+    with _hint(out), _bar(f"tuning {model}", metric) as callback:
         found = search(
             interactions, model, space=space, budget=min(budget, QUICK_BUDGET) if quick else budget, sampler=sampler,
             defaults=defaults, metric=metric, fixed=parse_settings(settings or ()), halvings=halvings,
             epochs=QUICK_EPOCHS if quick else None, seed=seed, split_seed=split_seed, engine=engine, workers=workers,
-            file=out / "trials.csv", resume=resume, label=data, watch=watch,
+            file=out / "trials.csv", resume=resume, label=data, callback=callback,
         )  # fmt: skip
     best = out / "best.toml"
     place = source.to_dict()["data"]
@@ -75,12 +76,12 @@ def tune(
         _show(found, out)
 
 
-def _figures(found: Tuned) -> dict[str, Any]:
+def _figures(found: TuningResult) -> dict[str, Any]:
     names = ("model", "trials", "failed", "metric", "best_value", "best_parameters", "seconds", "split")
     return {name: getattr(found, name) for name in names}
 
 
-def _show(found: Tuned, out: Path) -> None:
+def _show(found: TuningResult, out: Path) -> None:
     failed = f", {found.failed} of them failed" if found.failed else ""
     print(f"{found.model}: {found.trials} trials{failed}, {found.seconds:.1f} s, split {found.split}")
     print(f"best {found.metric} {found.best_value:.4f} (validation, released protocol) with")
@@ -100,7 +101,7 @@ def _hint(out: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(title: str, metric: str) -> Iterator[Callable[[Standing], object]]:
+def _bar(title: str, metric: str) -> Iterator[Callable[[TuningProgress], object]]:
     """Show trials and the best figure so far on a terminal; elsewhere only what failed."""
     if not sys.stderr.isatty():
         yield _failure
@@ -112,19 +113,19 @@ def _bar(title: str, metric: str) -> Iterator[Callable[[Standing], object]]:
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task("starting", total=None)
 
-        def watch(standing: Standing) -> None:
-            if standing.outcome.value is None:
-                shown.console.print(_failed(standing), markup=False, highlight=False)
-            best = "" if standing.best is None else f"best {metric} {standing.best:.4f}"
-            shown.update(task, completed=standing.done, total=standing.total, description=best)
+        def callback(progress: TuningProgress) -> None:
+            if progress.value is None:
+                shown.console.print(_failed(progress), markup=False, highlight=False)
+            best = "" if progress.best is None else f"best {metric} {progress.best:.4f}"
+            shown.update(task, completed=progress.done, total=progress.total, description=best)
 
-        yield watch
-
-
-def _failure(standing: Standing) -> None:
-    if standing.outcome.value is None:
-        note(_failed(standing))
+        yield callback
 
 
-def _failed(standing: Standing) -> str:
-    return f"trial {standing.task.number} failed: {standing.outcome.error}"
+def _failure(progress: TuningProgress) -> None:
+    if progress.value is None:
+        note(_failed(progress))
+
+
+def _failed(progress: TuningProgress) -> str:
+    return f"trial {progress.trial} failed: {progress.error}"

@@ -1,62 +1,63 @@
-"""`tune`: search for settings of a model on the validation part; the test part is never looked at."""
+"""`tune`: search for the parameters of a model on the validation part; the test part is never used."""
 
 from __future__ import annotations
 
+import json
 import math
+import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpcml.data.interactions import Interactions
 from dpcml.data.split import by_ratio
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models import create
-from dpcml.tuning.engines import ENGINES, Engine, share_of
-from dpcml.tuning.samplers import SAMPLERS, Sampler
-from dpcml.tuning.space import Point, Space, read_space
-from dpcml.tuning.trial import Outcome, Task
-from dpcml.tuning.trials import Setting, Trials
+from dpcml.results_store import ResultsStore, parameters_text
+from dpcml.tuning.run import KEY, SearchRun, TuningProgress
+from dpcml.tuning.space import Point, SearchSpace, read_space
+from dpcml.tuning.workers import POOLS, SearchConfig, quiet_optuna
 from dpcml.utils.checks import at_least
-from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.deprecation import renamed
+from dpcml.utils.errors import ParameterError
+from dpcml.utils.files import write_text
+from dpcml.utils.packages import require, version
+from dpcml.utils.registry import Registry
+from dpcml.utils.text import plain, toml_text
+from dpcml.utils.threads import thread_count
 
-Watch = Callable[["Standing"], object]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How far a search is, told after each trial."""
-
-    done: int
-    total: int
-    best: float | None
-    task: Task
-    outcome: Outcome
+MOST_POINTS = 1_000_000  # points of a finite space that are shuffled rather than drawn one by one
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """What a search found."""
+class TuningResult:
+    """The best parameters, and all trials."""
 
     model: str
     best_parameters: dict[str, Any]
     best_value: float
     metric: str
-    trials: int  # all rounds, failed ones too
+    trials: int  # finished, pruned and failed ones
     failed: int
     seconds: float  # of this call
     split: str
     frame: pl.DataFrame = field(repr=False)  # every trial in the results file
 
 
+@renamed(watch="callback")
 def tune(
     data: Interactions,
     model: str,
     *,
-    space: str | Path | Space = "grid",
+    space: str | Path | SearchSpace = "grid",
     budget: int = 30,
     sampler: str = "random",
     defaults: bool = False,
@@ -71,9 +72,11 @@ def tune(
     file: str | Path | None = None,
     resume: bool = True,
     label: str = "",
-    watch: Watch = lambda standing: None,
-) -> Tuned:
-    """Try settings of a model and return the best, judged on the validation part of a 60/20/20 split.
+    callback: Callable[[TuningProgress], object] = lambda progress: None,
+) -> TuningResult:
+    """Search for the parameters of a model with the best value on the validation part of a 60/20/20 split.
+
+    Needs optuna: ``pip install 'dpcml[tune]'``.
 
     Parameters
     ----------
@@ -82,35 +85,41 @@ def tune(
     model
         The name of a preset or a model.
     space
-        ``grid``, ``wide``, a TOML file, or a `Space`.
+        ``grid``, ``wide``, a TOML file, or a `SearchSpace`.
     budget
-        How many settings are tried; fewer where the space has fewer.
+        The number of trials; fewer where the space has fewer points.
     sampler
-        ``random``, ``grid``, or ``bayes``.
+        ``random``, ``grid``, or ``tpe`` (tree-structured Parzen estimator).
     defaults
-        Whether the first trial has the model's own settings, so that a small budget cannot end below them.
+        Whether the first trial has the model's own parameters, so that a small budget cannot end below them.
     metric
-        What counts, under the released protocol.
+        The metric to maximise, under the released protocol.
     fixed
-        Parameters that all trials share, in place of what the space says.
+        Parameters that all trials share, in place of those of the space.
     halvings
-        Successive halving: so many times the better half of all settings is trained anew for twice the epochs; the last
-        round has all epochs. (Anew, because the learning rate falls over the epochs of a run: a short run is no
-        beginning of a long one.)
+        Rungs of successive halving: after ``epochs / 2 ** halvings`` epochs, and each time they double, a trial goes on
+        only if it is in the better half of the trials that came as far.
     epochs
-        Epochs of a trial, of the last round with halvings; by default as parameters or model say.
+        Epochs of a trial; by default those of its parameters or of the model.
     seed, split_seed
-        Of sampler and models, and of the split.
+        Seed of sampler and models, and seed of the split.
     engine, workers
-        ``local`` or ``ray``, and how many trials run at once; see `dpcml.tuning.engines.share_of`.
+        ``local`` or ``ray``, and the number of worker processes; by default one per core for models that are trained in
+        epochs, and one for others, which are quick or need much memory.
     file
-        A CSV file that keeps every trial; finished ones in it are not done again.
+        A CSV file for the table of trials; optuna's journal is kept beside it. A search that was cut off goes on when
+        it is called again, and several searches may share the file.
     resume
-        Whether finished trials in the file count.
+        Whether earlier trials of the same search count.
     label
-        What the data is called in the file.
-    watch
+        The name of the data in the table.
+    callback
         Called after every trial.
+
+    Returns
+    -------
+    TuningResult
+        The same for the same seed and one worker; ``random`` and ``grid`` try the same points with any number.
 
     Examples
     --------
@@ -123,132 +132,155 @@ def tune(
     metric_cutoff(metric)
     at_least("budget", budget, 1)
     at_least("seed", seed, 0)
-    searched = space if isinstance(space, Space) else read_space(space, model)
-    searched = searched.with_fixed(model, fixed or {})
-    rounds = _rounds(model, searched, halvings, epochs)
-    share = share_of(model, workers)
+    searched = (space if isinstance(space, SearchSpace) else read_space(space, model)).with_fixed(model, fixed or {})
+    epochs = _epochs(model, searched, halvings, epochs)
+    draw, pool, count = SAMPLERS[_sampler_name(sampler)], POOLS[engine], _worker_count(model, workers)
     split = by_ratio(data, rng=split_seed)
-    trials = Trials(None if file is None else Path(file), Setting(label, split.hash), resume=resume)
-    common = Task(0, model, searched.fixed, None, metric, seed, share.threads)
-    proposing = SAMPLERS[sampler](searched, seed)
-    with ENGINES[engine](split.train, split.parts[1], share) as ready:
-        trials.write()  # a place that cannot be written to is found before hours are spent
-        run = _Run(ready, trials, common, watch)
-        ranked = run.propose(proposing, budget, rounds, [{}] if defaults else [])
-        for number, epochs_now in enumerate(rounds[1:], start=1):
-            ranked = run.again(ranked[: math.ceil(len(ranked) / 2)], epochs_now, len(rounds) - number)
-    task, value = ranked[0]
-    return Tuned(
-        model, _settings(task), value, metric, run.done, run.failed,
-        time.perf_counter() - started, split.hash, trials.frame(),
-    )  # fmt: skip
+    with ExitStack() as stack:
+        if file is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            path, table = Path(folder) / "trials.journal", None
+        else:
+            path, table = Path(file).with_suffix(".journal"), Path(file)
+        store = ResultsStore(table, KEY, resume=resume)
+        if not resume or not path.exists():
+            write_text(path, "")  # a folder that cannot be written to raises an error before the first trial
+        config = SearchConfig(
+            journal=path, study=_study_name(model, searched, metric, seed, epochs, halvings, split.hash), model=model,
+            space=searched, metric=metric, seed=seed, epochs=epochs, halvings=halvings, adaptive=draw is None,
+            n_threads=max(1, thread_count() // count),
+        )  # fmt: skip
+        search = SearchRun(config, store, {"data": label, "split": split.hash}, callback)
+        config = search.plan([] if draw is None else draw(searched, budget, seed), budget, defaults)
+        if engine == "local" and count == 1:
+            search.run_here(split.train, split.parts[1])
+        else:
+            count = max(1, min(count, search.total - search.done))
+            with pool(config, split.train, split.parts[1], count) as started_pool:
+                search.run_in(started_pool, count)
+        best = search.best_row()
+        parameters = _to_train(config, json.loads(best["parameters"]))
+        return TuningResult(
+            model, parameters, best["value"], metric, search.done, search.failed,
+            time.perf_counter() - started, split.hash, store.frame,
+        )  # fmt: skip
 
 
-Ranked = list[tuple[Task, float]]  # best first
+def write_best(
+    path: str | Path,
+    found: TuningResult,
+    *,
+    data: str,
+    seed: int,
+    split_seed: int,
+    reading: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the best parameters as a TOML file for ``dpcml train --config``, with comments on their origin.
+
+    Parameters
+    ----------
+    path
+        The file.
+    found
+        The result of `tune`.
+    data, reading
+        Name or file of the data, and the options it was read with.
+    seed, split_seed
+        Seed of the models, and of the split.
+    """
+    comments = [
+        f"{found.metric} {found.best_value:.6f} on the validation part (released protocol), split {found.split}",
+        f"best of {found.trials} trials, dpcml {version()}",
+    ]
+    if reading:
+        options = " ".join(f"{name}={value}" for name, value in reading.items())
+        comments.append(f"the file was read with {options}: give the same options to dpcml train")
+    settings = {"data": data, "model": found.model, "seed": seed, "split_seed": split_seed}
+    head = "".join(f"# {line}\n" for line in comments)
+    write_text(path, f"{head}{toml_text({**settings, 'parameters': found.best_parameters})}\n")
 
 
-@dataclass
-class _Run:
-    """The trials of one search: those done before are taken from the file, the others are run."""
-
-    engine: Engine
-    trials: Trials
-    common: Task
-    watch: Watch
-    total: int = 0
-    done: int = 0
-    failed: int = 0
-    best: float | None = None
-
-    def propose(self, sampler: Sampler, budget: int, rounds: Sequence[int | None], given: Sequence[Point]) -> Ranked:
-        """Try given points, then what a sampler proposes."""
-        left = min(budget - len(given), sampler.limit or budget)
-        self.total = _planned(len(given) + left, len(rounds))
-        tried = self._try([{**self.common.parameters, **point} for point in given], rounds[0])
-        while left and (points := sampler.propose(min(left, sampler.batch or left))):
-            some = self._try([{**self.common.parameters, **point} for point in points], rounds[0])
-            for point, (_, outcome) in zip(points, some, strict=True):
-                sampler.learn(point, outcome.value)
-            tried += some
-            left -= len(points)
-        return _ranked(tried)
-
-    def again(self, ranked: Ranked, epochs: int | None, rounds: int) -> Ranked:
-        """Try settings again with more epochs."""
-        self.total = self.done + _planned(len(ranked), rounds)
-        self.best = None  # figures after different epochs are not compared
-        return _ranked(self._try([task.parameters for task, _ in ranked], epochs))
-
-    def _try(self, settings: Sequence[dict[str, Any]], epochs: int | None) -> list[tuple[Task, Outcome]]:
-        """Return tasks with their outcomes, in the order of the settings."""
-        first = self.done + 1
-        tasks = [
-            replace(self.common, number=number, parameters=parameters, epochs=epochs)
-            for number, parameters in enumerate(settings, start=first)
-        ]
-        outcomes: dict[int, Outcome] = {}
-        for task in tasks:
-            known = self.trials.done(task)
-            if known is not None:
-                outcomes[task.number] = known
-                self._count(task, known)
-        for task, outcome in self.engine.run([task for task in tasks if task.number not in outcomes]):
-            self.trials.add(task, outcome)
-            outcomes[task.number] = outcome
-            self._count(task, outcome)
-        return [(task, outcomes[task.number]) for task in tasks]
-
-    def _count(self, task: Task, outcome: Outcome) -> None:
-        self.done += 1
-        self.failed += outcome.value is None
-        if outcome.value is not None:
-            self.best = max(outcome.value, -math.inf if self.best is None else self.best)
-        self.watch(Standing(self.done, self.total, self.best, task, outcome))
+def _grid_points(space: SearchSpace, n: int, seed: int) -> list[Point]:
+    """Return points of the grid in random order, as optuna stores them."""
+    return _shuffled({name: one.encoded(one.grid()) for name, one in space.dimensions.items()}, n, seed)
 
 
-def _rounds(model: str, space: Space, halvings: int, epochs: int | None) -> list[int | None]:
-    """Return the epochs of each round; None: as the parameters say."""
+def _random_points(space: SearchSpace, n: int, seed: int) -> list[Point]:
+    """Return different points of the space, drawn at random, as optuna stores them."""
+    if space.count is not None and space.count <= MOST_POINTS:  # without replacement, so that all can be drawn
+        return _shuffled({name: one.encoded(one.all_values()) for name, one in space.dimensions.items()}, n, seed)
+    optuna = require("optuna", "tune")
+    points: dict[str, Point] = {}
+
+    def draw(trial: Any) -> float:
+        points.setdefault(repr(space.suggest(trial)), trial.params)
+        if len(points) == n:
+            trial.study.stop()
+        return 0.0
+
+    with quiet_optuna():
+        optuna.create_study(sampler=optuna.samplers.RandomSampler(seed)).optimize(draw, n_trials=10 * n)
+    return list(points.values())
+
+
+def _shuffled(values: Mapping[str, Sequence[Any]], n: int, seed: int) -> list[Point]:
+    # optuna's GridSampler compares each trial with all others: a grid of some thousand points takes it minutes.
+    sizes = [len(some) for some in values.values()]
+    order = np.random.default_rng(seed).permutation(math.prod(sizes))[:n]
+    places = np.unravel_index(order, sizes) if sizes else ()
+    return [
+        {name: some[place[k]] for (name, some), place in zip(values.items(), places, strict=True)}
+        for k in range(len(order))
+    ]
+
+
+SAMPLERS: Registry[Callable[[SearchSpace, int, int], list[Point]] | None] = Registry("sampler")
+SAMPLERS.add("random", _random_points)
+SAMPLERS.add("grid", _grid_points)
+SAMPLERS.add("tpe", None)  # its points depend on earlier trials: workers draw them one by one
+
+
+def _sampler_name(name: str) -> str:
+    if name != "bayes":
+        return name
+    warnings.warn("sampler 'bayes' is called 'tpe' now; the old name goes in the next version", FutureWarning, 3)
+    return "tpe"
+
+
+def _study_name(
+    model: str, space: SearchSpace, metric: str, seed: int, epochs: int | None, halvings: int, split: str
+) -> str:
+    """Return a name that is the same for the same search, whatever its budget and sampler."""
+    asked = json.dumps([repr(space.dimensions), parameters_text(space.fixed), epochs, halvings])
+    return f"{model} {metric} seed {seed} split {split} dpcml {version()} {sha256(asked.encode()).hexdigest()[:16]}"
+
+
+def _worker_count(model: str, workers: int | None) -> int:
+    """Return the number of workers: by default one per core for models with epochs, on one thread each."""
+    if workers is None:
+        return thread_count() if "epochs" in create(model).get_params() else 1
+    at_least("workers", workers, 1)
+    return workers
+
+
+def _epochs(model: str, space: SearchSpace, halvings: int, epochs: int | None) -> int | None:
+    """Return the epochs of every trial; None: as the parameters say."""
     at_least("halvings", halvings, 0)
     known = {**create(model).get_params(), **space.fixed}
-    if "epochs" not in known:
-        return [None]
-    if epochs is None and not halvings:
-        return [None]
+    if "epochs" not in known or (epochs is None and not halvings):
+        return None
     if "epochs" in space.dimensions:
         raise ParameterError("epochs are searched: they cannot be set or halved too; take them out of the space")
     most = known["epochs"] if epochs is None else epochs
     at_least("epochs", most, 1)
-    return [max(1, most >> halving) for halving in range(halvings, -1, -1)]
+    return int(most)
 
 
-def _planned(settings: int, rounds: int) -> int:
-    """Return how many trials there are with so many settings at the start.
-
-    Examples
-    --------
-    >>> _planned(10, 3)
-    18
-    """
-    planned = 0
-    for _ in range(rounds):
-        planned += settings
-        settings = math.ceil(settings / 2)
-    return planned
-
-
-def _ranked(tried: Sequence[tuple[Task, Outcome]]) -> Ranked:
-    """Return what ended well, best first; the earlier of equals first."""
-    well = [(task, outcome.value) for task, outcome in tried if outcome.value is not None]
-    if not well:
-        said = tried[0][1].error if tried else "there is nothing to try"
-        raise DataError(f"none of {len(tried)} trials ended well; the first: {said}")
-    return sorted(well, key=lambda one: -one[1])
-
-
-def _settings(task: Task) -> dict[str, Any]:
+def _to_train(config: SearchConfig, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that train the same model again, seed and threads apart."""
-    usual, tuned = create(task.model).get_params(), task.created().get_params()
+    chosen = {name: plain(value) for name, value in parameters.items()}
+    usual, tuned = create(config.model).get_params(), config.create(chosen).get_params()
     changed: dict[str, Any] = {
         key: tuned[key] for key in ("epochs", "metric") if key in tuned and tuned[key] != usual[key]
     }
-    return {**task.parameters, **changed}
+    return {**chosen, **changed}
