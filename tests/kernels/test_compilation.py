@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import dpcml
@@ -37,3 +38,20 @@ def test_an_edit_of_a_called_kernel_in_another_file_is_noticed(tmp_path):
     hits, filters = run()
     assert hits == 0
     assert filters != compiled[1]
+
+
+def test_an_index_of_a_version_with_other_modules_is_written_anew(tmp_path):
+    from numba.core.caching import IndexDataCacheFile
+
+    from dpcml.kernels.compilation import SOURCE_HASH, Index
+
+    old = IndexDataCacheFile(str(tmp_path), "kernel", 1)
+    module = types.ModuleType("gone")
+    exec("class Signature: pass", module.__dict__)
+    sys.modules["gone"] = module
+    old._save_index({module.Signature(): "kernel.1.nbc"})
+    del sys.modules["gone"]
+    index = Index(str(tmp_path), "kernel", SOURCE_HASH)
+    assert index.load("int64") is None
+    index.save("int64", "machine code")
+    assert index.load("int64") == "machine code"

@@ -21,6 +21,17 @@ TRAINING: dict[str, Any] = {"nogil": True, "fastmath": REORDER, "error_model": "
 SOURCE_HASH = zlib.crc32(b"".join(source.read_bytes() for source in sorted(Path(__file__).parent.glob("*.py"))))
 
 
+class Index(IndexDataCacheFile):
+    """The list of cached signatures; empty if another version wrote it, whose types have moved or gone."""
+
+    def _load_index(self) -> dict[Any, Any]:
+        try:
+            found: dict[Any, Any] = super()._load_index()
+        except (ImportError, AttributeError):  # raised by pickle, before Numba compares the hash of the sources
+            return {}
+        return found
+
+
 class SourceHashCache(FunctionCache):
     """Numba's cache on disk, valid as long as `SOURCE_HASH` is the same.
 
@@ -29,7 +40,7 @@ class SourceHashCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, SOURCE_HASH)
+        self._cache_file = Index(self._cache_path, self._impl.filename_base, SOURCE_HASH)
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
