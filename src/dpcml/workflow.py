@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, cutoffs
 from dpcml.evaluation.report import Report
-from dpcml.models import Recommender
+from dpcml.models import MODELS, Recommender
+from dpcml.models.presets import PRESETS
 from dpcml.training.checkpoint import FILE
 from dpcml.training.history import History
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
@@ -228,3 +229,20 @@ def _summary(model: Recommender, record: Mapping[str, Any], train: Interactions,
         "seed": model.get_params().get("random_state"),
         "version": version(),
     }
+
+
+def default_params(name: str) -> dict[str, Any]:
+    """Return the parameters that a model or preset has by default, without an instance of it.
+
+    Parameters
+    ----------
+    name
+        A name in `dpcml.models.presets.PRESETS` or `dpcml.models.MODELS`; the preset, where it is in both.
+
+    Examples
+    --------
+    >>> default_params("itemknn")
+    {'k': 100, 'shrink': 10.0}
+    """
+    kind, settings = PRESETS[name] if name in PRESETS else (MODELS[name], {})
+    return {field.name: field.default for field in fields(kind)} | settings

@@ -29,7 +29,7 @@ def test_some_rows_of_a_study_on_a_file(world, tmp_path):
     assert "| popularity | 2 |" in result.stdout
     done = pl.read_csv(tmp_path / "overall.csv")
     assert sorted(done["seed"].to_list()) == [0, 0, 1, 1]
-    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "report.md").exists()
     assert "seed 1" not in invoke(*words).stderr, "finished runs are skipped"
 
 
@@ -37,7 +37,7 @@ def test_some_rows_of_a_study_on_a_file(world, tmp_path):
 def test_an_unknown_row_is_bad_input(study, tmp_path):
     result = invoke(study, "--label", "itemkn", "--out", tmp_path)
     assert result.exit_code == 2
-    assert "no row 'itemkn' in what is to be run: did you mean 'itemKNN'?" in result.stderr
+    assert "no row 'itemkn' in these studies: did you mean 'itemKNN'?" in result.stderr
     assert not list(tmp_path.iterdir())
 
 

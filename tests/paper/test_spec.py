@@ -1,12 +1,14 @@
 """Specs: what is shipped is sound, and what a spec can say is understood."""
 
+import tomllib
+
 import pytest
 
-from dpcml.models import create
-from dpcml.paper.kinds import KINDS
-from dpcml.paper.measures import MEASURES
-from dpcml.paper.paper import published
-from dpcml.paper.spec import FOLDER, parse_spec, read_spec, specs
+from dpcml.models import MODELS, create
+from dpcml.paper.published import published_figures
+from dpcml.paper.runs import MEASURES
+from dpcml.paper.spec import FOLDER, _document, parse_spec, read_spec, specs
+from dpcml.paper.study_types import STUDY_TYPES
 from dpcml.utils.errors import ParameterError
 
 TEXT = """
@@ -70,7 +72,7 @@ def test_quick_changes_what_a_model_has():
 
 
 def test_other_data_takes_the_general_settings():
-    spec = parse_spec("t", TEXT, data=["c"], seeds=1)
+    spec = parse_spec("t", TEXT).on(["c"])
     assert [row.data for row in spec.rows] == ["c"] * 3
     assert spec.rows[0].parameters == {"shrink": 3.0, "k": 5}
 
@@ -82,7 +84,7 @@ def test_a_row_can_share_model_and_settings_with_one_of_the_overall_table():
     assert row.model == shared.model
     assert row.parameters == {**shared.parameters, "diversity_weight": 0.0}
     with pytest.raises(ParameterError, match=r"study 't': no row 'DPCML3' in overall: did you mean"):
-        parse_spec("t", TEXT_LIKE.format(label="DPCML3"))
+        _ = parse_spec("t", TEXT_LIKE.format(label="DPCML3")).rows
 
 
 @pytest.mark.parametrize("line", ["protocoll = 'text'", "[[row]]\nlabel = 'x'\nmodle = 'ease'"])
@@ -97,21 +99,21 @@ def test_unknown_keys_are_named(line):
 @pytest.mark.parametrize("name", specs())
 def test_every_spec_is_sound(name, quick):
     spec = read_spec(name, quick=quick)
-    assert spec.kind in KINDS
+    assert spec.study_type in STUDY_TYPES
     assert all(measure in MEASURES for measure in spec.measures)
     labels = [(row.data, row.label) for row in spec.rows]
     assert len(labels) == len(set(labels))
     for row in spec.rows:
         create(row.model, **row.parameters)
-        assert row.paper is None or published(row.data, row.paper, spec.published)
+        assert row.paper is None or published_figures(row.data, row.paper, spec.published)
     if not quick:
         known = {row.label for row in spec.rows}
         assert all({claim.better, *claim.worse} <= known for claim in spec.claims), "a claim must name rows"
 
 
 def test_every_table_and_figure_of_the_paper_has_a_spec():
-    kinds = {read_spec(name).kind for name in specs() if read_spec(name).folder == FOLDER}
-    assert kinds == set(KINDS)
+    types = {read_spec(name).study_type for name in specs() if read_spec(name).folder == FOLDER}
+    assert types == set(STUDY_TYPES)
     methods = {row.paper for row in read_spec("overall").rows if row.data == "steam-200k"}
     assert len(methods - {None}) == 16
 
@@ -119,3 +121,18 @@ def test_every_table_and_figure_of_the_paper_has_a_spec():
 def test_an_unknown_study_is_bad_input():
     with pytest.raises(ParameterError, match="did you mean 'overall'"):
         read_spec("overal")
+
+
+def test_a_file_is_parsed_once_and_no_model_is_constructed(monkeypatch):
+    """Whatever is done with a study afterwards: other data, rows, the rows that share settings with overall."""
+    parsed = []
+    loads = tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(text) or loads(text))
+    for model in MODELS:
+        monkeypatch.setattr(MODELS[model], "__init__", lambda *_, **__: pytest.fail("a model was constructed"))
+    read_spec.cache_clear()
+    _document.cache_clear()
+    for name in specs():
+        for quick in (False, True):
+            assert read_spec(name, quick).on(["likes.csv"]).rows is not None
+    assert len(parsed) == len(specs())

@@ -1,4 +1,4 @@
-"""``dpcml reproduce``: studies whose results stand beside the paper's."""
+"""``dpcml reproduce``: the tables and figures of the paper, from our runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reproduce(
 ) -> None:
     """Run a study and show our figures beside the paper's; runs that are done already are skipped.
 
-    Writes per study a CSV with one line per run and a Markdown report, and over all studies report.md and report.html.
+    Writes per study a CSV file with one line per run and a Markdown report, and report.md over all studies.
     """
     from dpcml.paper.studies import reproduce_all, reproduce_one, study_titles
 
@@ -30,7 +30,6 @@ def reproduce(
         for name, title in study_titles().items():
             print(f"{name:<14} {title}")
     elif study == "all":
-        for file in reproduce_all(data=data, labels=label, seeds=seeds, quick=quick, out=out, say=note):
-            print(file)
+        print(reproduce_all(data=data, labels=label, seeds=seeds, quick=quick, out=out, say=note))
     else:
         print(reproduce_one(study, data=data, labels=label, seeds=seeds, quick=quick, out=out, say=note))

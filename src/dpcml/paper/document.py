@@ -1,12 +1,10 @@
-"""What reports are made of: a few kinds of blocks that know how to be Markdown and HTML."""
+"""The blocks of a report, each of which renders itself as Markdown: headings, notes, tables, figures."""
 
 from __future__ import annotations
 
-import html
-import re
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 FIGURES = "figures"  # folder of the pictures, beside the report
@@ -17,23 +15,6 @@ class Block(Protocol):
 
     def markdown(self) -> str:
         """Return it as Markdown."""
-
-    def html(self, folder: Path) -> str:
-        """Return it as HTML; pictures are taken from the report's folder."""
-
-
-def inline(text: str) -> str:
-    """Return one line of Markdown as HTML: code, bold and italic.
-
-    Examples
-    --------
-    >>> inline("**a** < `b`")
-    '<strong>a</strong> &lt; <code>b</code>'
-    """
-    text = html.escape(text, quote=False)
-    for mark, tag in ((r"`([^`]+)`", "code"), (r"\*\*([^*]+)\*\*", "strong"), (r"(?<![*\w])\*([^*]+)\*", "em")):
-        text = re.sub(mark, rf"<{tag}>\1</{tag}>", text)
-    return text
 
 
 @dataclass(frozen=True)
@@ -47,22 +28,6 @@ class Heading:
         """Return it as Markdown."""
         return f"{'#' * self.level} {self.text}"
 
-    def html(self, folder: Path) -> str:
-        """Return it as HTML; the page's own title is above a study's."""
-        name = f' id="{anchor(self.text)}"' if self.level == 1 else ""  # parts of studies share their names
-        return f"<h{self.level + 1}{name}>{inline(self.text)}</h{self.level + 1}>"
-
-
-def anchor(text: str) -> str:
-    """Return the name that a heading is linked by.
-
-    Examples
-    --------
-    >>> anchor("Steam-200k, DPCML2")
-    'steam-200k-dpcml2'
-    """
-    return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")
-
 
 @dataclass(frozen=True)
 class Text:
@@ -74,17 +39,13 @@ class Text:
         """Return it as Markdown."""
         return self.text.strip()
 
-    def html(self, folder: Path) -> str:
-        """Return it as HTML."""
-        return "\n".join(f"<p>{inline(part)}</p>" for part in re.split(r"\n\s*\n", self.text.strip()))
-
 
 @dataclass(frozen=True)
 class Note:
     """A sentence computed from figures."""
 
     text: str
-    verdict: str = "plain"  # plain, warning; of what can hold or not: holds, partly, fails
+    verdict: str = "plain"  # whether something holds: holds, partly, fails; plain or warning otherwise
     claim: bool = False  # about a claim of the paper's or a control of ours
 
 
@@ -98,15 +59,10 @@ class Notes:
         """Return it as Markdown."""
         return "\n".join(f"- {note.text}" for note in self.notes)
 
-    def html(self, folder: Path) -> str:
-        """Return it as HTML."""
-        lines = (f'<li class="{note.verdict}">{inline(note.text)}</li>' for note in self.notes)
-        return f'<ul class="notes">{"".join(lines)}</ul>'
-
 
 @dataclass(frozen=True)
 class Details:
-    """What only some readers want: folded up in HTML."""
+    """Lines for the readers who want to know more, such as settings and versions."""
 
     summary: str
     lines: Sequence[str]
@@ -115,15 +71,10 @@ class Details:
         """Return it as Markdown."""
         return "\n".join([f"{self.summary}:", "", *(f"- {line}" for line in self.lines)])
 
-    def html(self, folder: Path) -> str:
-        """Return it as HTML."""
-        lines = "".join(f"<li>{inline(line)}</li>" for line in self.lines)
-        return f"<details><summary>{inline(self.summary)}</summary><ul>{lines}</ul></details>"
-
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: an SVG (shown in HTML, where it takes the page's colours) and a PNG of the same name."""
+    """A figure, kept as a PNG file."""
 
     name: str
     caption: str
@@ -132,30 +83,93 @@ class Picture:
         """Return it as Markdown."""
         return f"![{self.caption}]({FIGURES}/{self.name}.png)\n\n*{self.caption}*"
 
-    def html(self, folder: Path) -> str:
-        """Return it as HTML with the drawing itself in it."""
-        drawing = (folder / FIGURES / f"{self.name}.svg").read_text(encoding="utf-8")
-        drawing = drawing[drawing.index("<svg") :]
-        label = html.escape(self.caption, quote=True)
-        return (
-            f'<figure role="img" aria-label="{label}">{drawing}<figcaption>{inline(self.caption)}</figcaption></figure>'
-        )
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of ours, and the paper's if it has one."""
+
+    mean: float
+    spread: float | None = None  # standard deviation over seeds
+    theirs: float | None = None
+    digits: int = 2
+    best: bool = False  # of its column
+
+    def ours(self) -> str:
+        """Return our figure as text.
+
+        Examples
+        --------
+        >>> Cell(31.254, 0.5).ours()
+        '31.25 ± 0.50'
+        """
+        if math.isnan(self.mean):
+            return "-"
+        spread = "" if self.spread is None else f" ± {self.spread:.{self.digits}f}"
+        return f"{self.mean:,.{self.digits}f}{spread}"
+
+    def paper(self) -> str:
+        """Return the paper's figure as text."""
+        return "" if self.theirs is None else f"{self.theirs:,.{self.digits}f}"
+
+    def difference(self) -> str:
+        """Return ours minus theirs, as the rounded figures give it.
+
+        Examples
+        --------
+        >>> Cell(1.0, theirs=0.75).difference(), Cell(1.0).difference()
+        ('+0.25', '')
+        """
+        gap = self.gap()
+        return "" if gap is None else f"{gap:+,.{self.digits}f}"
+
+    def gap(self) -> float | None:
+        """Return ours minus theirs, both rounded as shown; None without theirs."""
+        if self.theirs is None or math.isnan(self.mean):
+            return None
+        return round(self.mean, self.digits) - round(self.theirs, self.digits) + 0.0
 
 
-def page(title: str, blocks: Sequence[Block], folder: Path) -> str:
-    """Return a whole HTML page without anything from elsewhere, fit for light and dark screens."""
-    from importlib import resources
+@dataclass(frozen=True)
+class TableLine:
+    """One line of a table."""
 
-    style = resources.files("dpcml.paper").joinpath("report.css").read_text(encoding="utf-8")
-    studies = [block.text for block in blocks if isinstance(block, Heading) and block.level == 1]
-    links = "".join(f'<li><a href="#{anchor(name)}">{inline(name)}</a></li>' for name in studies)
-    body = "\n".join(block.html(folder) for block in blocks)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{inline(title)}</h1>\n<nav><ul>{links}</ul></nav>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    label: str
+    cells: Sequence[Cell | str]
+    paper: str | None = None  # its name in the paper
+
+    def compared(self) -> bool:
+        """Return whether the paper has figures for this line."""
+        return any(isinstance(cell, Cell) and cell.theirs is not None for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table; the first column has labels."""
+
+    header: Sequence[str]  # of the columns after the labels
+    lines: Sequence[TableLine]
+
+    def markdown(self) -> str:
+        """Return it as Markdown: three lines for a row with figures of the paper."""
+        out = [_row("", self.header), "|---|" + "---:|" * len(self.header)]
+        for line in self.lines:
+            out.append(_row(line.label, [_ours(cell) for cell in line.cells]))
+            if line.compared():
+                named = "the paper's" + (f" {line.paper}" if line.paper and line.paper != line.label else "")
+                for label, part in ((named, Cell.paper), ("difference", Cell.difference)):
+                    cells = [part(cell) if isinstance(cell, Cell) else "" for cell in line.cells]
+                    out.append(_row(f"*{label}*", cells))
+        return "\n".join(out)
+
+
+def _row(label: str, cells: Sequence[str]) -> str:
+    return f"| {' | '.join([label, *cells])} |"
+
+
+def _ours(cell: Cell | str) -> str:
+    if isinstance(cell, str):
+        return cell
+    return f"**{cell.ours()}**" if cell.best else cell.ours()
 
 
 def markdown(blocks: Sequence[Block]) -> str:

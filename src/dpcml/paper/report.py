@@ -1,16 +1,16 @@
-"""Reports: a study as Markdown, and all studies of a folder as one Markdown and one HTML page."""
+"""Reports in Markdown: one per study, and one over all studies of a folder."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from dpcml.paper.document import Block, Details, Heading, Note, Notes, Text, markdown, page
-from dpcml.paper.kinds import KINDS, Results
-from dpcml.paper.ledger import Ledger
+from dpcml.paper.document import Block, Details, Heading, Note, Notes, ReportTable, TableLine, Text, markdown
+from dpcml.paper.runs import RunStore
 from dpcml.paper.spec import FOLDER, Spec, read_spec, specs
-from dpcml.paper.table import Line, Table
+from dpcml.paper.study_types import STUDY_TYPES, StudyResults
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.files import write_text
 
@@ -26,14 +26,14 @@ LEGEND = (
 )
 
 
-def study_blocks(results: Results) -> list[Block]:
-    """Return everything that a report says of one study."""
+def study_blocks(results: StudyResults) -> list[Block]:
+    """Return all blocks of the report on one study."""
     spec = results.spec
     blocks: list[Block] = [Heading(spec.title, 1), Text(spec.about)]
     if spec.quick:
         blocks.append(Notes([Note(QUICK, "warning")]))
     if results.done.height:
-        blocks += KINDS[spec.kind].blocks(results)
+        blocks += STUDY_TYPES[spec.study_type].blocks(results)
     else:
         blocks.append(Text("No run of this study is done yet."))
     if results.failed.height:
@@ -48,31 +48,29 @@ def study_blocks(results: Results) -> list[Block]:
 def write_study(spec: Spec, folder: str | Path) -> str:
     """Write the report of one study beside its results file; return it."""
     folder = Path(folder)
-    text = markdown(study_blocks(_results(_with_data_of(spec, folder), folder)))
+    text = markdown(study_blocks(_results(spec, folder)))
     write_text(folder / f"{spec.name}.md", text)
     return text
 
 
-def write_report(folder: str | Path, *, quick: bool = False) -> list[Path]:
-    """Write ``report.md`` and ``report.html`` over all studies of the paper that have results in a folder."""
+def write_report(folder: str | Path, *, quick: bool = False) -> Path:
+    """Write ``report.md`` over all studies of the paper that have results in a folder; return the file."""
     folder = Path(folder)
-    found = [read_spec(name, quick=quick) for name in specs() if (folder / f"{name}.csv").exists()]
+    found = [read_spec(name, quick) for name in specs() if (folder / f"{name}.csv").exists()]
     studies = sorted((spec for spec in found if spec.folder == FOLDER), key=lambda spec: (spec.place, spec.name))
     if not studies:
         raise ParameterError(f"{folder}: holds no results of a study of the paper; run 'dpcml reproduce NAME' first")
     told: list[Block] = []
     for spec in studies:
-        told += study_blocks(_results(_with_data_of(spec, folder), folder))
+        told += study_blocks(_results(spec, folder))
     warning: list[Block] = [Notes([Note(QUICK, "warning")])] if quick else []
     blocks: list[Block] = [Text(LEGEND), *warning, *verdicts(told), *told]
-    files = [folder / "report.md", folder / "report.html"]
-    write_text(files[0], markdown([Heading(TITLE, 1), *_lower(blocks)]))
-    write_text(files[1], page(TITLE, blocks, folder))
-    return files
+    write_text(folder / "report.md", markdown([Heading(TITLE, 1), *_lower(blocks)]))
+    return folder / "report.md"
 
 
 def verdicts(blocks: Sequence[Block]) -> list[Block]:
-    """Return what the claims of all studies came to: how many hold, and in full those that do not.
+    """Return how many claims of each study hold, and the notes on those that do not.
 
     Examples
     --------
@@ -97,8 +95,10 @@ def verdicts(blocks: Sequence[Block]) -> list[Block]:
                 against += [Note(f"{study}{part}: {note.text}", note.verdict)] if note.verdict == "fails" else []
     if not counts:
         return []
-    lines = [Line(name, [str(found[one]) for one in ("holds", "partly", "fails")]) for name, found in counts.items()]
-    table = Table(["hold", "hold in part", "do not hold"], lines)
+    lines = [
+        TableLine(name, [str(found[one]) for one in ("holds", "partly", "fails")]) for name, found in counts.items()
+    ]
+    table = ReportTable(["hold", "hold in part", "do not hold"], lines)
     return [
         Heading("Claims that hold in our runs, and those that do not", 1),
         table,
@@ -106,17 +106,15 @@ def verdicts(blocks: Sequence[Block]) -> list[Block]:
     ]
 
 
-def _results(spec: Spec, folder: Path) -> Results:
-    ledger = Ledger(folder / f"{spec.name}.csv")
-    return Results(spec, ledger.done, folder, ledger.failed)
-
-
-def _with_data_of(spec: Spec, folder: Path) -> Spec:
-    """Return a study with the data sets that its results file has, which may be others than its own."""
-    done = Ledger(folder / f"{spec.name}.csv").done
+def _results(spec: Spec, folder: Path) -> StudyResults:
+    """Return the results of a study on its own data sets, and on others that its results file has."""
+    store = RunStore(folder / f"{spec.name}.csv")
+    done = store.done
     there = list(dict.fromkeys(done["data"])) if done.height else []
-    others = [name for name in there if name not in spec.sets()]
-    return read_spec(spec.name, quick=spec.quick, data=[*spec.data, *others]) if others and spec.data else spec
+    others = [name for name in there if name not in spec.sets]
+    if others and spec.data:
+        spec = replace(spec, data=(*spec.data, *others))
+    return StudyResults(spec, done, folder, store.failed)
 
 
 def _lower(blocks: Sequence[Block]) -> list[Block]:

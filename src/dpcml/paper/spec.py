@@ -1,34 +1,35 @@
-"""Specs: a TOML file says which models a study runs on which data, how they are shown, and what is claimed of them."""
+"""Specs of studies: a TOML file names the models and data sets of a study, how it is shown, and what is claimed."""
 
 from __future__ import annotations
 
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from dpcml.paper.paper import METRICS
+from dpcml.paper.published import METRICS
 from dpcml.utils.errors import ParameterError, did_you_mean
 from dpcml.utils.text import plain
+from dpcml.workflow import default_params
 
 FOLDER = "results/paper"  # where the studies of the paper keep their results
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a table: a model with its settings on a data set."""
+class StudyRow:
+    """One line of a table: a model with its parameters on a data set."""
 
     data: str
     label: str
     model: str
-    paper: str | None = None  # the line of the paper's table that it stands beside
+    paper: str | None = None  # the line of the paper's table that it is compared with
     parameters: dict[str, Any] = field(default_factory=dict)
     seeds: int | None = None  # in place of the study's
-    series: str = ""  # the curve that it belongs to, where a study draws some
-    point: dict[str, Any] = field(default_factory=dict)  # where it lies on it: values of parameters
+    series: str = ""  # the curve that it belongs to, in a study with curves
+    point: dict[str, Any] = field(default_factory=dict)  # its place on the curve: values of parameters
 
 
 @dataclass(frozen=True)
@@ -44,35 +45,54 @@ class Claim:
 
 @dataclass(frozen=True)
 class Spec:
-    """A study."""
+    """A study.
+
+    It is parsed once; `Spec.on` gives the same study on other data sets.
+    """
 
     name: str
     title: str
     about: str
     protocol: str = "released"
-    at: tuple[int, ...] = (3, 5)
+    k: tuple[int, ...] = (3, 5)  # cut-offs of the metrics
     seeds: int = 1
-    rows: tuple[Row, ...] = ()
-    kind: str = "table"  # how it is computed and shown, see `dpcml.paper.kinds`
+    entries: tuple[Mapping[str, Any], ...] = ()  # the tables ``[[row]]`` of the file
+    study_type: str = "table"  # how it is computed and shown, see `dpcml.paper.study_types`
     data: tuple[str, ...] = ()
     metrics: tuple[str, ...] = METRICS  # columns that are shown
     published: tuple[str, ...] = ("overall",)  # tables of the paper that rows are looked up in
-    measures: tuple[str, ...] = ("accuracy",)  # what a run records, see `dpcml.paper.measures`
+    measures: tuple[str, ...] = ("accuracy",)  # what a run records, see `dpcml.paper.runs.MEASURES`
     scale: float = 100.0  # figures are shown times this
     digits: int = 2
     claims: tuple[Claim, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)  # what only this kind understands
+    options: dict[str, Any] = field(default_factory=dict)  # what only this type of study has
     folder: str = FOLDER
     place: int = 99  # in the report
     quick: bool = False
+    changes: dict[str, Any] = field(default_factory=dict)  # parameters of a quick run, of models that have them
+    grid: dict[str, Any] = field(default_factory=dict)  # values of parameters in a quick run
 
-    def seeds_of(self, row: Row) -> int:
-        """Return how many seeds a row is run with."""
+    @cached_property
+    def rows(self) -> tuple[StudyRow, ...]:
+        """The rows of the study: every entry on every data set, at every point of its grid."""
+        return tuple(row for data in self.data or (None,) for entry in self.entries for row in _rows(self, entry, data))
+
+    @property
+    def sets(self) -> list[str]:
+        """The data sets of the study, in order."""
+        return list(self.data) or list(dict.fromkeys(row.data for row in self.rows))
+
+    def seeds_of(self, row: StudyRow) -> int:
+        """Return the number of seeds of a row."""
         return min(self.seeds, row.seeds or self.seeds)
 
-    def sets(self) -> list[str]:
-        """Return the data sets of a study, in order."""
-        return list(self.data) or list(dict.fromkeys(row.data for row in self.rows))
+    def on(self, data: Sequence[str] | None) -> Spec:
+        """Return the study on some data sets: those of its own that are named, or else all that are named."""
+        if data is None:
+            return self
+        if not self.data:
+            return replace(self, entries=tuple(entry for entry in self.entries if entry["data"] in data))
+        return replace(self, data=tuple(name for name in self.data if name in data) or tuple(data))
 
 
 def specs() -> list[str]:
@@ -86,7 +106,8 @@ def specs() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
 
 
-def read_spec(name: str, *, quick: bool = False, data: Sequence[str] | None = None, seeds: int | None = None) -> Spec:
+@cache
+def read_spec(name: str, quick: bool = False) -> Spec:
     """Read a study by name.
 
     Parameters
@@ -95,10 +116,6 @@ def read_spec(name: str, *, quick: bool = False, data: Sequence[str] | None = No
         See `specs`.
     quick
         With the settings of the table ``[quick]``: fewer epochs, smaller grids, one seed.
-    data
-        Data sets in place of the study's own.
-    seeds
-        Seeds per row in place of the study's own.
 
     Examples
     --------
@@ -107,12 +124,10 @@ def read_spec(name: str, *, quick: bool = False, data: Sequence[str] | None = No
     """
     if name not in specs():
         raise ParameterError(f"unknown study {name!r}: {did_you_mean(name, specs())}")
-    return parse_spec(name, _text(name), quick, data, seeds)
+    return _spec(name, _document(name), quick)
 
 
-def parse_spec(
-    name: str, text: str, quick: bool = False, data: Sequence[str] | None = None, seeds: int | None = None
-) -> Spec:
+def parse_spec(name: str, text: str, quick: bool = False) -> Spec:
     r"""Return the study that a TOML text describes; see `read_spec`.
 
     Examples
@@ -121,75 +136,67 @@ def parse_spec(
     >>> [(row.data, row.label) for row in parse_spec("t", text + "grid.k = [5, 9]\non.b = { shrink = 0 }").rows]
     [('a', 'x 5'), ('a', 'x 9'), ('b', 'x 5'), ('b', 'x 9')]
     """
-    found = plain(tomllib.loads(text))
-    hurry = found.pop("quick", {})
-    hurried = hurry if quick else {}
-    rows, claims = found.pop("row", ()), found.pop("claim", ())
-    changes, grid = hurried.pop("parameters", {}), hurried.pop("grid", {})
-    found |= hurried | ({"seeds": seeds} if seeds else {}) | ({"data": tuple(data)} if data else {})
-    _check(found, Spec, name, ("name", "rows", "claims", "quick"))
-    sets = found.pop("data", ())
-    made = tuple(row for one in sets or (None,) for given in rows for row in _rows(given, one, grid, changes, name))
-    return Spec(
-        name=name,
-        rows=made,
-        data=sets,
-        claims=tuple(Claim(**claim) for claim in claims),
-        quick=quick,
-        **found,
-    )
+    return _spec(name, plain(tomllib.loads(text)), quick)
 
 
-def _rows(
-    given: Mapping[str, Any], data: str | None, grid: Mapping[str, Any], changes: Mapping[str, Any], study: str
-) -> Iterator[Row]:
-    """Return the rows of one entry on one data set: one, or one for each point of its grid."""
-    base = _entry_of_overall(given["like"], study) if "like" in given else {}
+def _spec(name: str, document: Mapping[str, Any], quick: bool) -> Spec:
+    found = dict(document)
+    in_a_hurry = found.pop("quick", {})
+    hurry = dict(in_a_hurry) if quick else {}
+    entries, claims = found.pop("row", ()), found.pop("claim", ())
+    changes, grid = hurry.pop("parameters", {}), hurry.pop("grid", {})
+    found |= hurry
+    _check(found, Spec, name, ("name", "entries", "claims", "quick", "changes", "grid"))
+    for entry in entries:
+        known = {field.name for field in fields(StudyRow)} | {"like", "on", "skip", "quick", "grid"}
+        _check(entry, known, name)
+    made = tuple(Claim(**claim) for claim in claims)
+    return Spec(name=name, entries=tuple(entries), claims=made, quick=quick, changes=changes, grid=grid, **found)
+
+
+def _rows(spec: Spec, given: Mapping[str, Any], data: str | None) -> Iterator[StudyRow]:
+    """Yield the rows of one entry on one data set: one, or one for each point of its grid."""
+    base = _entry_of_overall(given["like"], spec.name) if "like" in given else {}
     entry = {**{key: base[key] for key in ("model", "quick") if key in base}, **given}
     entry.pop("like", None)
     own, skip, hurry = entry.pop("on", {}), entry.pop("skip", ()), entry.pop("quick", {})
-    points = {key: grid.get(key, values) for key, values in entry.pop("grid", {}).items()}
-    _check(entry, Row, study)
+    points = {key: spec.grid.get(key, values) for key, values in entry.pop("grid", {}).items()}
     if data in skip:
         return
     entry.setdefault("data", data)
     usual = {**base.get("parameters", {}), **base.get("on", {}).get(entry["data"], {})}
     settings = {**usual, **entry.pop("parameters", {}), **own.get(entry["data"], {})}
-    hurried = {key: value for key, value in changes.items() if key in _known(entry["model"])}
-    hurried |= hurry if changes else {}
+    if spec.changes:
+        known = default_params(entry["model"])
+        settings |= {key: value for key, value in spec.changes.items() if key in known} | hurry
     fixed = entry.pop("point", {})
     for values in itertools.product(*points.values()):
         point = {**fixed, **dict(zip(points, values, strict=True))}
         said = {key: entry[key].format(**point) for key in ("label", "paper") if entry.get(key)}
-        parameters = {**settings, **hurried, **point}
-        yield Row(**{**entry, **said, "parameters": parameters, "point": point})
+        yield StudyRow(**{**entry, **said, "parameters": {**settings, **point}, "point": point})
+
+
+def _entry_of_overall(label: str, study: str) -> Mapping[str, Any]:
+    """Return the entry of a row in the study of overall performance, whose model and parameters other studies share."""
+    entries = {entry["label"]: entry for entry in _document("overall")["row"]}
+    if label not in entries:
+        raise ParameterError(f"study {study!r}: no row {label!r} in overall: {did_you_mean(label, list(entries))}")
+    found: Mapping[str, Any] = entries[label]
+    return found
+
+
+def _check(found: Mapping[str, Any], known: type | set[str], study: str, forbidden: tuple[str, ...] = ()) -> None:
+    names = known if isinstance(known, set) else {field.name for field in fields(known)}
+    for key in found:
+        if key not in names - set(forbidden):
+            raise ParameterError(f"study {study!r}: unknown key {key!r}: {did_you_mean(key, sorted(names))}")
 
 
 @cache
-def _entry_of_overall(label: str, study: str) -> Mapping[str, Any]:
-    """Return what the table of overall performance says of a row, whose model and settings other studies share."""
-    entries: dict[str, Mapping[str, Any]] = {row["label"]: row for row in plain(tomllib.loads(_text("overall")))["row"]}
-    if label not in entries:
-        raise ParameterError(f"study {study!r}: no row {label!r} in overall: {did_you_mean(label, list(entries))}")
-    return entries[label]
-
-
-def _known(model: str) -> Mapping[str, Any]:
-    from dpcml.models import create
-
-    return create(model).get_params()
-
-
-def _check(found: Mapping[str, Any], kind: type, study: str, forbidden: tuple[str, ...] = ()) -> None:
-    known = [entry.name for entry in fields(kind) if entry.name not in forbidden]
-    for key in found:
-        if key not in known:
-            raise ParameterError(f"study {study!r}: unknown key {key!r}: {did_you_mean(key, known)}")
-
-
-def _text(name: str) -> str:
-    text: str = _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return text
+def _document(name: str) -> Mapping[str, Any]:
+    """Return the content of a spec's file; each file is parsed once."""
+    found: Mapping[str, Any] = plain(tomllib.loads(_folder().joinpath(f"{name}.toml").read_text(encoding="utf-8")))
+    return found
 
 
 def _folder() -> Any:

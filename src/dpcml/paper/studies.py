@@ -1,4 +1,4 @@
-"""Studies from start to report: one by name, or all of the paper's."""
+"""Studies from spec to report: `reproduce_one` by name, or `reproduce_all` of the paper's."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dpcml.paper.kinds import KINDS
-from dpcml.paper.ledger import Job, Ledger
 from dpcml.paper.report import write_report, write_study
-from dpcml.paper.runner import Library, Say, do
+from dpcml.paper.runs import DatasetCache, Job, RunStore, Say, run_jobs
 from dpcml.paper.spec import FOLDER, Spec, read_spec, specs
+from dpcml.paper.study_types import STUDY_TYPES
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 
 
 def study_titles() -> dict[str, str]:
-    """Return the title of each study by its name, in the order of the report.
+    """Return the titles of all studies by name, in the order of the report.
 
     Examples
     --------
     >>> study_titles()["overall"]
     'Overall performance'
     """
-    found = sorted((read_spec(name) for name in specs()), key=lambda spec: (spec.place, spec.name))
+    found = sorted(map(read_spec, specs()), key=lambda spec: (spec.place, spec.name))
     return {spec.name: spec.title for spec in found}
 
 
@@ -53,19 +52,19 @@ def reproduce_one(
     out
         Folder; ``results/paper`` by default.
     say
-        Told about each run.
+        Called with a line of text for each run.
     """
-    spec = _with_data(read_spec(name, quick=quick, seeds=seeds), data)
-    folder = _folder(spec, out, quick)
-    wanted = _jobs(spec, Library())
+    study = read_spec(name, quick)
+    asked = _asked(study, data, seeds)
+    folder = _folder(study, out, quick)
+    wanted = _jobs(asked, DatasetCache())
     _check_labels(labels, wanted)
-    ledger = _run(wanted, folder / f"{spec.name}.csv", labels, say)
-    if ledger.failed.height and not ledger.done.height:
-        raise DataError(
-            f"no run of {name} ended well; the first: {ledger.failed['reason'][0]} (all: {ledger.failures_path})"
-        )
-    text = write_study(read_spec(name, quick=quick), folder)
-    if spec.folder == FOLDER:
+    store = _run(wanted, folder / f"{name}.csv", labels, say)
+    failed = store.failed
+    if failed.height and not store.done.height:
+        raise DataError(f"no run of {name} ended well; the first: {failed['reason'][0]} (all: {store.failures_path})")
+    text = write_study(study, folder)
+    if study.folder == FOLDER:
         write_report(folder, quick=quick)
     return text
 
@@ -78,50 +77,45 @@ def reproduce_all(
     quick: bool = False,
     out: str | Path | None = None,
     say: Say = lambda text: None,
-) -> list[Path]:
-    """Do all studies of the paper, each on those of the data sets that it is about; return the files of the report.
+) -> Path:
+    """Do all studies of the paper, each on those of the data sets that it is about; return the file of the report.
 
     See `reproduce_one` for the parameters.
     """
-    library = Library()
-    found = [read_spec(name, quick=quick, seeds=seeds) for name in study_titles()]
-    studies = {spec.name: spec for spec in found if spec.folder == FOLDER}
-    _check_labels(labels, [job for spec in studies.values() for job in _jobs(spec, library)])
+    datasets = DatasetCache()
+    studies = [spec for spec in (read_spec(name, quick) for name in study_titles()) if spec.folder == FOLDER]
+    jobs = {spec.name: _jobs(_asked(spec, data, seeds), datasets) for spec in studies}
+    _check_labels(labels, [job for of_study in jobs.values() for job in of_study])
     folder = Path(FOLDER)
-    for name, spec in studies.items():
+    for spec in studies:
         folder = _folder(spec, out, quick)
-        if data is not None and not set(data) & set(spec.sets()):
-            say(f"{name}: is about {', '.join(spec.sets())} only")
+        if data is not None and not set(data) & set(spec.sets):
+            say(f"{spec.name}: is about {', '.join(spec.sets)} only")
             continue
-        say(f"{name}: {spec.title}")
-        _run(_jobs(_with_data(spec, data), library), folder / f"{name}.csv", labels, say)
-        write_study(read_spec(name, quick=quick), folder)
+        say(f"{spec.name}: {spec.title}")
+        _run(jobs[spec.name], folder / f"{spec.name}.csv", labels, say)
+        write_study(spec, folder)
     return write_report(folder, quick=quick)
 
 
-def _jobs(spec: Spec, library: Library) -> list[Job]:
-    return list(KINDS[spec.kind].jobs(spec, library))
+def _asked(spec: Spec, data: Sequence[str] | None, seeds: int | None) -> Spec:
+    """Return a study on some data sets, with some number of seeds per row."""
+    return replace(spec.on(data), seeds=seeds) if seeds else spec.on(data)
+
+
+def _jobs(spec: Spec, datasets: DatasetCache) -> list[Job]:
+    return list(STUDY_TYPES[spec.study_type].jobs(spec, datasets))
 
 
 def _check_labels(labels: Sequence[str] | None, jobs: Iterable[Job]) -> None:
     known = {job.label for job in jobs}
     for label in labels or ():
         if label not in known:
-            raise ParameterError(f"no row {label!r} in what is to be run: {did_you_mean(label, known)}")
+            raise ParameterError(f"no row {label!r} in these studies: {did_you_mean(label, known)}")
 
 
-def _run(jobs: Iterable[Job], path: Path, labels: Sequence[str] | None, say: Say) -> Ledger:
-    return do((job for job in jobs if labels is None or job.label in labels), path, say)
-
-
-def _with_data(spec: Spec, data: Sequence[str] | None) -> Spec:
-    """Return a study on some data sets: those of its own that are named, or else whatever is named."""
-    if data is None:
-        return spec
-    own = [name for name in spec.sets() if name in data]
-    if not spec.data:
-        return replace(spec, rows=tuple(row for row in spec.rows if row.data in data))
-    return read_spec(spec.name, quick=spec.quick, seeds=spec.seeds, data=own or data)
+def _run(jobs: Iterable[Job], path: Path, labels: Sequence[str] | None, say: Say) -> RunStore:
+    return run_jobs((job for job in jobs if labels is None or job.label in labels), path, say)
 
 
 def _folder(spec: Spec, out: str | Path | None, quick: bool) -> Path:

@@ -4,32 +4,35 @@ import polars as pl
 import pytest
 
 from dpcml.data.synthetic import planted
-from dpcml.paper.ledger import Ledger
-from dpcml.paper.paper import METRICS
-from dpcml.paper.runner import do, jobs
-from dpcml.paper.spec import Row, Spec
+from dpcml.paper.published import METRICS
+from dpcml.paper.runs import RunStore, all_parameters, model_jobs, run_jobs
+from dpcml.paper.spec import Spec
 from dpcml.utils.errors import DataError
 
 
 def run(spec, path, say=lambda text: None):
-    return do(jobs(spec), path, say).done
+    return run_jobs(model_jobs(spec), path, say).done
+
+
+def study(name, *entries, protocol="text", seeds=2):
+    return Spec(name, "A small study", "About.", protocol, (3, 5), seeds, entries)
 
 
 @pytest.fixture
 def spec(tmp_path):
     planted(120, 80, seed=1).write_csv(tmp_path / "world.csv")
     world = str(tmp_path / "world.csv")
-    rows = (
-        Row(world, "neighbours", "itemknn", parameters={"k": 20}),
-        Row(world, "popular", "popularity"),
-        Row(str(tmp_path / "missing.csv"), "nothing", "popularity"),
+    return study(
+        "small",
+        {"data": world, "label": "neighbours", "model": "itemknn", "parameters": {"k": 20}},
+        {"data": world, "label": "popular", "model": "popularity"},
+        {"data": str(tmp_path / "missing.csv"), "label": "nothing", "model": "popularity"},
     )
-    return Spec("small", "A small study", "About.", "text", (3, 5), 2, rows)
 
 
 def test_a_run_that_fails_is_kept_with_its_reason_until_it_succeeds(spec, tmp_path):
     run(spec, tmp_path / "small.csv")
-    failed = Ledger(tmp_path / "small.csv").failed
+    failed = RunStore(tmp_path / "small.csv").failed
     assert failed["label"].to_list() == ["nothing"] * 2
     assert "missing.csv" in failed["reason"][0]
     planted(120, 80, seed=1).write_csv(tmp_path / "missing.csv")
@@ -40,24 +43,24 @@ def test_a_run_that_fails_is_kept_with_its_reason_until_it_succeeds(spec, tmp_pa
 def test_a_run_of_another_study_in_the_folder_is_taken_over(spec, tmp_path):
     run(spec, tmp_path / "small.csv")
     said: list[str] = []
-    same = Row(spec.rows[0].data, "called otherwise", "itemknn", parameters={"k": 20, "shrink": 10})
-    done = run(Spec("other", "T", "A", "text", (3, 5), 1, (same,)), tmp_path / "other.csv", say=said.append)
+    same = {**spec.entries[0], "label": "called otherwise", "parameters": {"k": 20, "shrink": 10}}
+    done = run(study("other", same, seeds=1), tmp_path / "other.csv", say=said.append)
     assert "taken over" in said[0]
     assert done["label"].to_list() == ["called otherwise"]
     assert done["parameters"].to_list() == ['{"k": 20, "shrink": 10}']
-    other = Row(spec.rows[0].data, "called otherwise", "itemknn", parameters={"k": 20})
-    run(Spec("third", "T", "A", "released", (3, 5), 1, (other,)), tmp_path / "third.csv", say=said.append)
+    other = {**spec.entries[0], "label": "called otherwise"}
+    run(study("third", other, protocol="released", seeds=1), tmp_path / "third.csv", say=said.append)
     assert "taken over" not in said[-1], "another protocol is another run"
 
 
 def test_a_run_on_other_test_users_is_another_run(spec, tmp_path):
-    ledger = do(jobs(spec), tmp_path / "small.csv")
-    job = next(iter(jobs(spec)))
-    assert ledger.has(job)
+    store = run_jobs(model_jobs(spec), tmp_path / "small.csv")
+    job = next(iter(model_jobs(spec)))
+    assert store.has(job)
     others = replace(job, test_users="some.npy")
-    assert not ledger.has(others)
-    assert Ledger(tmp_path / "other.csv").borrow(job) is not None
-    assert Ledger(tmp_path / "other.csv").borrow(others) is None
+    assert not store.has(others)
+    assert RunStore(tmp_path / "other.csv").borrow(job) is not None
+    assert RunStore(tmp_path / "other.csv").borrow(others) is None
 
 
 def test_foreign_files_in_the_folder_do_not_matter_and_damaged_results_are_named(spec, tmp_path):
@@ -65,7 +68,7 @@ def test_foreign_files_in_the_folder_do_not_matter_and_damaged_results_are_named
     (tmp_path / "notes.csv").write_text('a,b\n1\n"2,3,4\n')
     assert run(spec, tmp_path / "small.csv").height == 4
     (tmp_path / "small.csv").write_text("")
-    with pytest.raises(DataError, match=r"small\.csv: cannot be read as results of a study .*; move it away"):
+    with pytest.raises(DataError, match=r"small\.csv: cannot be read as a results file .*; move it away"):
         run(spec, tmp_path / "small.csv")
 
 
@@ -84,9 +87,7 @@ def test_runs_are_done_once_and_kept(spec, tmp_path):
 
 def test_changed_settings_are_run_anew(spec, tmp_path):
     run(spec, tmp_path / "small.csv")
-    other = Row(spec.rows[0].data, "neighbours", "itemknn", parameters={"k": 1})
-    changed = Spec("small", "A small study", "About.", "text", (3, 5), 2, (other,))
-    done = run(changed, tmp_path / "small.csv")
+    done = run(study("small", {**spec.entries[0], "parameters": {"k": 1}}), tmp_path / "small.csv")
     assert done.filter(pl.col("label") == "neighbours")["parameters"].unique().to_list() == ['{"k": 1}']
     assert done.height == 4
 
@@ -96,3 +97,9 @@ def test_a_seed_decides_the_split(spec, tmp_path):
     by_seed = done.group_by("seed").agg(pl.col("split").n_unique())
     assert by_seed["split"].to_list() == [1, 1], "models of one seed share the split"
     assert done["split"].n_unique() == 2
+
+
+def test_settings_are_compared_with_the_defaults_that_they_leave_out():
+    assert all_parameters("unis", "{}") == all_parameters("unis", '{"start": "random"}'), "by an old name, too"
+    assert all_parameters("unis", "{}") != all_parameters("hars", "{}")
+    assert all_parameters("itemknn", '{"k": 100.0}') == all_parameters("itemknn", "{}")

@@ -1,4 +1,4 @@
-"""What a kind of study is: the runs that it needs, and the blocks that show what they found."""
+"""Types of studies, found by name in `STUDY_TYPES`: the runs that a study needs, and the blocks of its report."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from typing import Any
 import polars as pl
 
 from dpcml.paper.document import Block, Details, Note, Notes, Picture
-from dpcml.paper.ledger import Job
-from dpcml.paper.paper import title_of
-from dpcml.paper.plotting import save
-from dpcml.paper.runner import Library, jobs
-from dpcml.paper.spec import Row, Spec
+from dpcml.paper.figures import save
+from dpcml.paper.published import title_of
+from dpcml.paper.runs import DatasetCache, Job, model_jobs
+from dpcml.paper.spec import Spec, StudyRow
+from dpcml.results_store import parameters_text
 from dpcml.utils.errors import MissingExtraError
 from dpcml.utils.registry import Registry
 
 
 @dataclass(frozen=True)
-class Results:
-    """A study, what its runs found, and the folder of its report."""
+class StudyResults:
+    """A study, its finished and failed runs, and the folder of its report."""
 
     spec: Spec
     done: pl.DataFrame
     folder: Path = Path()
     failed: pl.DataFrame = field(default_factory=pl.DataFrame)
 
-    def of(self, row: Row) -> pl.DataFrame:
-        """Return the finished runs of a row with the settings that the study has now, one line per seed."""
+    def of(self, row: StudyRow) -> pl.DataFrame:
+        """Return the finished runs of a row with its current settings, one line per seed."""
         if not self.done.height:
             return self.done
         same = (pl.col("data") == row.data) & (pl.col("label") == row.label)
-        return self.done.filter(same & (pl.col("parameters") == json.dumps(row.parameters, sort_keys=True)))
+        return self.done.filter(same & (pl.col("parameters") == parameters_text(row.parameters)))
 
     def on(self, data: str) -> pl.DataFrame:
         """Return the finished runs on a data set."""
         return self.done.filter(pl.col("data") == data) if self.done.height else self.done
 
-    def rows(self, data: str) -> list[Row]:
+    def rows(self, data: str) -> list[StudyRow]:
         """Return the rows of a data set that have finished runs."""
         return [row for row in self.spec.rows if row.data == data and self.of(row).height]
 
     def sets(self) -> list[str]:
         """Return the data sets that have finished runs, in the study's order."""
         found = set(self.done["data"]) if self.done.height else set()
-        return [name for name in self.spec.sets() if name in found]
+        return [name for name in self.spec.sets if name in found]
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the finished runs as plain data, set by set in the study's order."""
@@ -64,18 +64,18 @@ class Results:
 
 
 @dataclass(frozen=True)
-class Kind:
+class StudyType:
     """How a study is computed and shown."""
 
-    blocks: Callable[[Results], Sequence[Block]]
-    jobs: Callable[[Spec, Library], Iterable[Job]] = jobs
+    blocks: Callable[[StudyResults], Sequence[Block]]
+    jobs: Callable[[Spec, DatasetCache], Iterable[Job]] = model_jobs
 
 
-KINDS: Registry[Kind] = Registry("kind of study")
+STUDY_TYPES: Registry[StudyType] = Registry("type of study")
 
 
-def provenance(results: Results, data: str) -> Details:
-    """Return where the figures of a data set come from: protocol, splits, seeds, version, settings."""
+def provenance(results: StudyResults, data: str) -> Details:
+    """Return the protocol, splits, seeds, version and settings of the figures on a data set."""
     spec, done = results.spec, results.on(data)
     lines = []
     if "split" in done.columns and spec.protocol:
@@ -95,3 +95,15 @@ def provenance(results: Results, data: str) -> Details:
         values = ", ".join(f"{name} {json.dumps(value)}" for name, value in row.parameters.items())
         lines.append(f"*{row.label}*: `{row.model}`{', ' + values if values else ''}")
     return Details(f"Settings, protocol, splits and version of the figures on {title_of(data)}", lines)
+
+
+def data_provenance(results: StudyResults) -> Details:
+    """Return version and command of figures on whole data sets, which involve no split, seed or protocol."""
+    versions = ", ".join(sorted(set(results.done["version"])))
+    return Details(
+        "Version of the figures",
+        [
+            f"dpcml {versions}; all positives of each set, prepared by the paper's rules: no split, seed or protocol",
+            f"`dpcml reproduce {results.spec.name}` gives these figures again",
+        ],
+    )

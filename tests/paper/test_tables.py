@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from dpcml.paper.claims import judge
 from dpcml.paper.spec import Claim
+from dpcml.paper.study_types.tables import claim_verdicts
 
 CLAIM = Claim("one beats the other", "one", ("other",))
 
@@ -28,23 +28,23 @@ def runs(one: list[tuple[float, float]], other: list[tuple[float, float]]) -> pl
     ],
 )  # fmt: skip
 def test_a_claim_is_judged_by_the_figures(one, other, verdict, words):
-    (note,) = judge(CLAIM, runs(one, other), "d", ["P@3", "MAP"])
+    (note,) = claim_verdicts(CLAIM, runs(one, other), "d", ["P@3", "MAP"])
     assert note.verdict == verdict
     assert words in note.text
 
 
 def test_gaps_within_the_noise_of_seeds_are_level():
     noisy = runs([(0.30, 0.3), (0.20, 0.3), (0.26, 0.3)], [(0.25, 0.2), (0.25, 0.2), (0.25, 0.2)])
-    (note,) = judge(CLAIM, noisy, "d", ["P@3", "MAP"])
+    (note,) = claim_verdicts(CLAIM, noisy, "d", ["P@3", "MAP"])
     assert "above 1, level 1" in note.text
     assert "±" in note.text
 
 
 def test_only_seeds_that_both_have_are_compared():
-    (note,) = judge(CLAIM, runs([(0.1, 0.1), (0.9, 0.9)], [(0.2, 0.2)]), "d", ["P@3"])
+    (note,) = claim_verdicts(CLAIM, runs([(0.1, 0.1), (0.9, 0.9)], [(0.2, 0.2)]), "d", ["P@3"])
     assert "P@3 -10.00" in note.text
 
 
 def test_what_was_not_run_is_not_judged():
-    assert judge(CLAIM, runs([(0.1, 0.1)], []), "d", ["P@3"]) == []
-    assert judge(CLAIM, pl.DataFrame(), "d", ["P@3"]) == []
+    assert claim_verdicts(CLAIM, runs([(0.1, 0.1)], []), "d", ["P@3"]) == []
+    assert claim_verdicts(CLAIM, pl.DataFrame(), "d", ["P@3"]) == []

@@ -1,0 +1,247 @@
+"""Data sets and interests: counts, preference diversity, categories, and accuracy by category."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpcml.data import describe
+from dpcml.data.describe import BINS, preference_diversity
+from dpcml.data.interactions import Interactions
+from dpcml.paper.document import Block, Cell, Heading, Note, Notes, ReportTable, TableLine
+from dpcml.paper.figures import COLOURS, MARKS, TEXT, canvas
+from dpcml.paper.published import published_table, title_of
+from dpcml.paper.runs import data_jobs
+from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, data_provenance, provenance
+from dpcml.paper.study_types.curves import values
+
+COLUMNS = {"users": ("users", 0), "items": ("item id space", 0), "positives": ("positives", 0)}
+COLUMNS |= {"density_percent": ("density, percent", 4)}
+EDGES = np.arange(BINS + 1) / BINS
+BIN_NAMES = [f"users {low:.2f}-{high:.2f}" for low, high in pairwise(EDGES)]
+MOST = 20  # categories kept per set
+LONGEST = 24  # characters of a name
+PREFIX = "MAP "
+
+
+def dataset_figures(data: Interactions) -> dict[str, Any]:
+    """Return the counts of the paper's table, and how many items have a positive."""
+    space = data.item_id_space
+    return {
+        "users": data.n_users,
+        "items": space,
+        "positives": data.n_positives,
+        "density_percent": 100 * data.n_positives / (data.n_users * space),
+        "items_with_positives": int((data.per_item > 0).sum()),
+    }
+
+
+def dataset_blocks(results: StudyResults) -> list[Block]:
+    """Return the table, and whether every count is the paper's."""
+    lines, same, different = [], 0, []
+    for line in results.lines():
+        theirs = published_table("datasets").get((line["data"], "counts"), {})
+        cells = [
+            Cell(float(line[name]), theirs=theirs.get(name), digits=digits) for name, (_, digits) in COLUMNS.items()
+        ]
+        gaps = [one.gap() for one in cells if one.theirs is not None]
+        same += sum(gap == 0 for gap in gaps)
+        different += [f"{title_of(line['data'])} ({n} of {len(gaps)})" for n in [sum(gap != 0 for gap in gaps)] if n]
+        lines.append(TableLine(title_of(line["data"]), [*cells, f"{line['items_with_positives']:,}"]))
+    text = f"{same} counts are exactly the paper's" + (
+        f"; others differ: {', '.join(different)}." if different else "."
+    )
+    header = [name for name, _ in COLUMNS.values()]
+    note = Note(text, "partly" if different else "holds")
+    return [ReportTable([*header, "items with a positive"], lines), Notes([note]), data_provenance(results)]
+
+
+STUDY_TYPES.add("datasets", StudyType(dataset_blocks, data_jobs(dataset_figures, "counts")))
+
+
+def histogram_figures(data: Interactions) -> dict[str, Any]:
+    """Return the mean preference diversity, the share of users above one half, and the counts of the histogram."""
+    found = preference_diversity(data)
+    found = found[np.isfinite(found)]
+    counts, _ = np.histogram(found.round(12), bins=EDGES)
+    summary = {"mean": float(found.mean()), "above half": float((found > 0.5).mean()), "users": len(found)}
+    return {**summary, **dict(zip(BIN_NAMES, counts.tolist(), strict=True))}
+
+
+def histogram_blocks(results: StudyResults) -> list[Block]:
+    """Return one figure over all sets, and what it shows in words."""
+    notes = [
+        Note(
+            f"{title_of(line['data'])}: mean preference diversity {line['mean']:.3f}; {line['above half']:.0%} of"
+            f" {line['users']:,} users have more pairs of items without a common category than with one."
+        )
+        for line in results.lines()
+    ]
+    caption = "Users by preference diversity: the share of a user's ordered item pairs without a common category."
+    return [results.picture("", caption, lambda: _draw_histogram(results)), Notes(notes), data_provenance(results)]
+
+
+def _draw_histogram(results: StudyResults) -> Any:
+    lines = results.lines()
+    figure, axes = canvas(max(6, 5.4 * len(lines)), 4.2, 1, len(lines))
+    for one, line in zip(axes[0], lines, strict=True):
+        shares = 100 * np.array([line[name] for name in BIN_NAMES]) / line["users"]
+        one.bar(EDGES[:-1], shares, 1 / BINS, align="edge", color=COLOURS[0], edgecolor="white")
+        one.axvline(line["mean"], color=COLOURS[5], linestyle="--", linewidth=2.5, label=f"mean {line['mean']:.2f}")
+        one.set(xlim=(0, 1), ylim=(0, 1.25 * shares.max()))
+        one.set_title(title_of(line["data"]), fontsize=TEXT)
+        one.set_xlabel("preference diversity", fontsize=TEXT)
+        one.legend(frameon=False, loc="upper left")
+    axes[0, 0].set_ylabel("percent of users", fontsize=TEXT)
+    return figure
+
+
+STUDY_TYPES.add("histogram", StudyType(histogram_blocks, data_jobs(histogram_figures, "preference diversity")))
+
+
+def category_figures(data: Interactions) -> dict[str, Any]:
+    """Return the number of items and of positives in the most frequent categories, and of all."""
+    kept = describe.categories(data)
+    found: dict[str, Any] = {"categories": len(kept), "all items": int((data.per_item > 0).sum())}
+    found["all positives"] = data.n_positives
+    for category in kept[:MOST]:
+        found[f"items {category.name}"] = category.items
+        found[f"positives {category.name}"] = category.positives
+    return found
+
+
+def category_blocks(results: StudyResults) -> list[Block]:
+    """Return one figure over all sets, and how unequal the categories are in words."""
+    notes = []
+    for line in results.lines():
+        names = _category_names(line)
+        first, last = names[0], names[-1]
+        text = (
+            f"{title_of(line['data'])}, {line['categories']:,} categories: {first} is on"
+            f" {line[f'items {first}'] / line['all items']:.0%} of the items and in"
+            f" {line[f'positives {first}'] / line['all positives']:.0%} of the positives; of the {len(names)} most"
+            f" frequent, {last} is on {line[f'items {last}'] / line['all items']:.1%} and in"
+            f" {line[f'positives {last}'] / line['all positives']:.1%}."
+        )
+        notes.append(Note(text))
+    caption = "Share of items and of positives in each category; an item may be in several."
+    return [results.picture("", caption, lambda: _draw_categories(results)), Notes(notes), data_provenance(results)]
+
+
+def _category_names(line: dict[str, Any]) -> list[str]:
+    """Return the categories of a set, most items first."""
+    names = [name.removeprefix("items ") for name in line if name.startswith("items ") and line[name] is not None]
+    return sorted(names, key=lambda name: (-line[f"items {name}"], name))
+
+
+def _draw_categories(results: StudyResults) -> Any:
+    lines = results.lines()
+    figure, axes = canvas(max(7, 6.2 * len(lines)), 7.6, 1, len(lines))
+    for one, line in zip(axes[0], lines, strict=True):
+        names = _category_names(line)
+        for kind, colour, shift in (("items", COLOURS[0], -0.2), ("positives", COLOURS[1], 0.2)):
+            shares = [100 * line[f"{kind} {name}"] / line[f"all {kind}"] for name in names]
+            one.barh([k + shift for k in range(len(names))], shares, 0.4, color=colour, label=f"of {kind}")
+        one.set_yticks(range(len(names)), [_short(name) for name in names])
+        one.invert_yaxis()
+        one.set_xlabel("percent", fontsize=TEXT)
+        one.set_title(title_of(line["data"]), fontsize=TEXT)
+        one.grid(visible=False, axis="y")
+        one.grid(axis="x", color="#999999", alpha=0.35)
+        one.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def _short(name: str) -> str:
+    """Return a name as matplotlib should show it: not too long, and a dollar sign begins no formula."""
+    return (name if len(name) <= LONGEST else name[: LONGEST - 1] + "…").replace("$", r"\$")
+
+
+STUDY_TYPES.add("categories", StudyType(category_blocks, data_jobs(category_figures, "categories")))
+
+
+def group_blocks(results: StudyResults) -> list[Block]:
+    """Return for each data set a figure, a table, and in how many categories one row is above another."""
+    found: list[Block] = []
+    for data in results.sets():
+        caption = f"MAP by category on {title_of(data)}, mean over seeds; categories with most test items first."
+        names = test_categories(results, data)
+        table = ReportTable(
+            [row.label for row in results.rows(data)],
+            [TableLine(name, [_group_cell(results, row, name) for row in results.rows(data)]) for name in names],
+        )
+        found += [
+            Heading(title_of(data)),
+            results.picture(data, caption, lambda data=data: _draw_groups(results, data)),  # type: ignore[misc]
+            Notes(_group_notes(results, data, names)),
+            table,
+            provenance(results, data),
+        ]
+    return found
+
+
+def test_categories(results: StudyResults, data: str) -> list[str]:
+    """Return the categories that have figures, those with most positives first."""
+    done = results.on(data)
+    share = {
+        name.removeprefix("share "): float(done[name].cast(pl.Float64).mean() or 0.0)  # type: ignore[arg-type]
+        for name in done.columns
+        if name.startswith("share ") and done[name].drop_nulls().len()
+    }
+    known = [name.removeprefix(PREFIX) for name in done.columns if name.startswith(PREFIX)]
+    filled = [name for name in known if done[PREFIX + name].drop_nulls().len()]
+    return sorted(filled, key=lambda name: (-share.get(name, 0.0), name))
+
+
+def _group_cell(results: StudyResults, row: Any, name: str) -> Cell:
+    found = values(results, row, PREFIX + name)
+    return Cell(float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None)
+
+
+def _group_notes(results: StudyResults, data: str, names: list[str]) -> list[Note]:
+    """Return a note per claim: in how many categories, of the larger and of the smaller half, the row is above."""
+    rows = {row.label: row for row in results.rows(data)}
+    notes = []
+    for claim in results.spec.claims:
+        for worse in (name for name in claim.worse if name in rows and claim.better in rows):
+            pair = rows[claim.better], rows[worse]
+            means = [[values(results, row, PREFIX + name).mean() for name in names] for row in pair]
+            gaps = np.array(means[0]) - np.array(means[1])
+            half = len(names) // 2
+            small = int((gaps[half:] > 0).sum())
+            above = int((gaps > 0).sum())
+            verdict = "holds" if above == len(names) else "partly" if above > len(names) / 2 else "fails"
+            said = {"holds": "holds", "partly": "holds in most categories", "fails": "does not hold"}[verdict]
+            notes.append(
+                Note(
+                    f"The paper says that {claim.text}. In our runs this **{said}**: *{claim.better}* is above"
+                    f" *{worse}* in {above} of {len(names)} categories, in {small} of the {len(names) - half} smaller"
+                    f" ones; gains from {gaps.min():+.2f} ({names[int(gaps.argmin())]}) to {gaps.max():+.2f}"
+                    f" ({names[int(gaps.argmax())]}).",
+                    verdict,
+                    claim=True,
+                )
+            )
+    return notes
+
+
+def _draw_groups(results: StudyResults, data: str) -> Any:
+    names, rows = test_categories(results, data), results.rows(data)
+    figure, axes = canvas(10, 1.4 + 0.38 * len(names))
+    one, at = axes[0, 0], np.arange(len(names))
+    means = np.array([[values(results, row, PREFIX + name).mean() for name in names] for row in rows])
+    one.hlines(at, means.min(axis=0), means.max(axis=0), color="#999999", linewidth=1.5, zorder=1)
+    for k, row in enumerate(rows):
+        one.scatter(means[k], at, s=80, color=COLOURS[k % 6], marker=MARKS[k % 6], label=row.label, zorder=2)
+    one.set_yticks(at, names)
+    one.invert_yaxis()
+    one.set_xlabel("MAP by category, percent", fontsize=TEXT)
+    one.grid(axis="x", color="#999999", alpha=0.35)
+    figure.legend(loc="outside upper center", ncols=len(rows), frameon=False, fontsize=TEXT)
+    return figure
+
+
+STUDY_TYPES.add("groups", StudyType(group_blocks))
