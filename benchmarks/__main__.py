@@ -272,9 +272,9 @@ def mix(
 ) -> None:
     """Evaluate lists at several values of mix, between relevance and equal shares of interests."""
     from benchmarks.mix import bench_mix
-    from dpcml.workflow import Source
+    from dpcml.workflow import DataSource
 
-    found: dict[str, Any] = {"data": data, **bench_mix(Source(data).read(), model=model, n=n, seeds=seeds)}
+    found: dict[str, Any] = {"data": data, **bench_mix(DataSource(data).read(), model=model, n=n, seeds=seeds)}
     if finish(found, out, as_json):
         return
     names = list(found["dial"][0])

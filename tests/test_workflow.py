@@ -5,14 +5,14 @@ import pytest
 from dpcml import DPCML, load
 from dpcml.data.synthetic import planted
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.workflow import Source, checkpoint_folder, evaluate_saved, train_and_save
+from dpcml.workflow import DataSource, checkpoint_folder, evaluate_saved, train_and_save
 
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
     planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
     monkeypatch.chdir(tmp_path)
-    return Source("likes.csv", {"core": 2})
+    return DataSource("likes.csv", {"core": 2})
 
 
 def model(**changes):
@@ -24,18 +24,18 @@ def test_a_source_finds_its_data_from_anywhere(source, tmp_path, monkeypatch):
     plain = source.to_dict()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert Source(**plain).read().content_hash == expected
-    assert Source("steam-200k").to_dict() == {"data": "steam-200k", "options": {}}
+    assert DataSource(**plain).read().content_hash == expected
+    assert DataSource("steam-200k").to_dict() == {"data": "steam-200k", "options": {}}
 
 
 def test_the_planted_world_takes_no_options():
     with pytest.raises(ParameterError, match="core"):
-        Source("planted", {"core": 2}).read()
+        DataSource("planted", {"core": 2}).read()
 
 
 def test_from_data_to_a_report(source, tmp_path):
     found = train_and_save(model(), source.read(), "m", source=source, label="mine", split_seed=4)
-    report = evaluate_saved("m", at=(3,))
+    report = evaluate_saved("m", k=(3,))
     assert report.label == found["model"] == "mine"
     assert report.split == found["split"]["hash"] == source.read().split((0.6, 0.2, 0.2), 4).hash
     assert not checkpoint_folder("m").exists()

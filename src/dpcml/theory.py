@@ -161,7 +161,7 @@ def weight_of(model: DPCML) -> float:
 
 
 @dataclass(frozen=True)
-class Objective:
+class ObjectiveValue:
     """The objective on some positives."""
 
     risk: float  # mean over users of the mean hinge over pairs of a positive and a negative
@@ -178,8 +178,8 @@ class Objective:
 class ObjectiveGap:
     """The objective on the training part and on a held-out part, and their difference."""
 
-    train: Objective
-    held_out: Objective
+    train: ObjectiveValue
+    held_out: ObjectiveValue
     n_users: int  # users in the means
     users_with_both: int  # users with positives in both parts
     seed: int | None  # of the sample of users; None: all users count
@@ -250,7 +250,7 @@ def gap(
     drawn = rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
     risks = _risks(checked, drawn, parts)
     psi, weight = float(_psi(checked, drawn).mean()), weight_of(checked)
-    seen, unseen = (Objective(float(risks[:, k].mean()), psi, weight) for k in range(2))
+    seen, unseen = (ObjectiveValue(float(risks[:, k].mean()), psi, weight) for k in range(2))
     return ObjectiveGap(seen, unseen, len(drawn), len(rows), seed if len(drawn) < len(rows) else None)
 
 

@@ -1,4 +1,4 @@
-"""One training run: from a data set's name to a saved model, and from a saved model to a report."""
+"""What the verbs share: read data, split it, fit a model, save it, and evaluate a saved one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from dpcml.models import MODELS, Recommender
 from dpcml.models.presets import PRESETS
 from dpcml.training.checkpoint import FILE
 from dpcml.training.history import History
+from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.packages import version
 
@@ -29,8 +30,8 @@ PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where data comes from, in words that find it again.
+class DataSource:
+    """Where data comes from: a name or a file, and how it is read.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class Source:
 
     Examples
     --------
-    >>> Source("planted").read()
+    >>> DataSource("planted").read()
     Interactions(1,000 users, 1,000 items, 38,819 positives)
     """
 
@@ -57,7 +58,7 @@ class Source:
         return planted().data
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that finds the same source from any folder: paths are made full."""
+        """Return plain data that describes the same source in any working folder: paths are absolute."""
         named = self.data == "planted" or self.data in CATALOG
         options = {
             name: str(Path(value).resolve()) if name == "items" else value for name, value in self.options.items()
@@ -66,7 +67,7 @@ class Source:
 
 
 def checkpoint_folder(out: str | Path) -> Path:
-    """Return where a run that will be saved to a folder keeps its checkpoint: beside it.
+    """Return the folder of a run's checkpoint, beside the folder of its model.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def train_and_save(
     data: Interactions,
     out: str | Path,
     *,
-    source: Source,
+    source: DataSource,
     label: str | None = None,
     split_seed: int = 0,
     everything: bool = False,
@@ -90,7 +91,7 @@ def train_and_save(
     checkpoint_every: int = 10,
     progress: bool | None = None,
 ) -> dict[str, Any]:
-    """Split data 60/20/20, train with the validation part for early stopping, save the model, and say how it went.
+    """Split data 60/20/20, train with the validation part for early stopping, save the model, and return a summary.
 
     While it trains, a checkpoint lies beside ``out``; it is removed when the model is saved.
 
@@ -99,13 +100,13 @@ def train_and_save(
     model
         An unfitted model.
     data, source
-        The data, and where it came from; the latter is kept with the model, so that it can be evaluated later.
+        The data, and its source, which is saved with the model so that it can be evaluated later.
     out
         Folder of the model.
     label
-        What the model was asked for as, such as the name of a preset.
+        The name of the model in reports, such as that of a preset.
     split_seed
-        Seed of the split: the same for models that are to be compared, whatever their own seed.
+        Seed of the split: give it the same value for models that are to be compared.
     everything
         Train on all positives; nothing is left to evaluate on.
     resume
@@ -136,13 +137,14 @@ def train_and_save(
     return {"out": str(out), **_summary(model, record, train, seconds)}
 
 
+@renamed(at="k")
 def evaluate_saved(
     folder: str | Path,
     *,
     data: str | None = None,
     options: Mapping[str, Any] | None = None,
     protocol: str = "strict",
-    at: Sequence[int] = (3, 5, 10, 20),
+    k: Sequence[int] = (3, 5, 10, 20),
     n_threads: int | None = None,
     progress: Any = None,
 ) -> Report:
@@ -154,32 +156,32 @@ def evaluate_saved(
         Where `train_and_save` put the model.
     data, options
         Where the data is now and how to read it; by default as it was read for training.
-    protocol, at, n_threads
+    protocol, k, n_threads
         See `dpcml.evaluation.evaluate.evaluate`.
     progress
-        Told about bytes where a named set has to be fetched.
+        Called with bytes done and bytes in all while a named set is downloaded.
     """
-    _ = PROTOCOLS[protocol], cutoffs(at)
+    _ = PROTOCOLS[protocol], cutoffs(k)
     card = storage.read_card(folder)
     split = split_again(folder, data=data, options=options, progress=progress)
     model = storage.load(folder)
     label = card["record"].get("label")
     return evaluate(
-        model, split.train, split.test, valid=split.valid, protocol=protocol, k=at, label=label, n_threads=n_threads
+        model, split.train, split.test, valid=split.valid, protocol=protocol, k=k, label=label, n_threads=n_threads
     )
 
 
 def split_again(
     folder: str | Path, *, data: str | None = None, options: Mapping[str, Any] | None = None, progress: Any = None
 ) -> Split:
-    """Read the data of a saved model again and return the very split that it was trained with; see `evaluate_saved`."""
+    """Read the data of a saved model again and return the split that it was trained with; see `evaluate_saved`."""
     record = storage.read_card(folder)["record"]
     if "split" not in record or "source" not in record:
         raise DataError(f"{folder}: was not written by 'dpcml train', its split is not known; call dpcml.evaluate")
     if record["split"] is None:
         raise DataError(f"{folder}: was trained on everything, nothing is held out; train it without --all")
     try:
-        source = Source(data or record["source"]["data"], {**record["source"]["options"], **(options or {})})
+        source = DataSource(data or record["source"]["data"], {**record["source"]["options"], **(options or {})})
         parts, seed, expected = (record["split"][name] for name in ("parts", "seed", "hash"))
         trained_on = record["data_hash"]
     except (KeyError, TypeError) as error:
@@ -202,9 +204,12 @@ def split_again(
 def _remove_checkpoint(out: str | Path) -> None:
     folder = checkpoint_folder(out)
     name = Path(FILE)
-    for file in (*folder.glob(name.name), *folder.glob(f".{name.stem}-*{name.suffix}")):  # and what a kill left
+    for file in (
+        *folder.glob(name.name),
+        *folder.glob(f".{name.stem}-*{name.suffix}"),
+    ):  # and temporary files of a killed run
         file.unlink(missing_ok=True)
-    with suppress(OSError):  # not there, or somebody put something into it
+    with suppress(OSError):  # it does not exist, or has files of somebody else
         folder.rmdir()
 
 

@@ -11,7 +11,7 @@ from dpcml import EASE, load, save
 from dpcml.cli import app
 from dpcml.data.synthetic import planted
 from dpcml.theory import bound_of, gap
-from dpcml.workflow import Source
+from dpcml.workflow import DataSource
 
 SMALL = ["--set", "dim=8", "--set", "n_vectors=2", "--set", "n_candidates=3", "--set", "epochs=2", "--quiet"]
 
@@ -38,7 +38,7 @@ def test_json_has_every_term_and_the_gap(folder):
         assert found[name] == getattr(expected, name)
     assert (found["value"], found["failure"], found["no_gap"]) == (None, 1.0, None)
     assert "too small" in found["vacuous"]
-    _, valid, test = Source("likes.csv").read().split((0.6, 0.2, 0.2), 0)
+    _, valid, test = DataSource("likes.csv").read().split((0.6, 0.2, 0.2), 0)
     assert found["gap"] == gap(model, test, also_liked=valid).to_dict()
     assert found["gap"]["held_out"]["value"] > found["gap"]["train"]["value"]
 

@@ -29,11 +29,17 @@ def run(*arguments: str, code: int = 0) -> str:
 
 @pytest.mark.parametrize("protocol", ["text", "released", "strict"])
 def test_the_report_is_that_of_the_very_split(folder, protocol):
-    found = Report.from_json(run("m", "--protocol", protocol, "--at", "3,5", "--json"))
+    found = Report.from_json(run("m", "--protocol", protocol, "--k", "3,5", "--json"))
     split = read("likes.csv", core=2).split((0.6, 0.2, 0.2), 7)
     expected = evaluate(load("m"), split.train, split.test, valid=split.valid, protocol=protocol, k=(3, 5))
     assert found.metrics == pytest.approx(expected.metrics)
     assert (found.split, found.protocol, found.label, found.model) == (split.hash, protocol, "ease", "ease")
+
+
+def test_the_old_name_of_the_cut_offs_works_with_a_warning(folder):
+    done = CliRunner().invoke(app, ["evaluate", "m", "--at", "7", "--json"])
+    assert "NDCG@7" in json.loads(done.stdout)["metrics"]
+    assert "--at is called --k now" in done.stderr
 
 
 def test_a_table_for_people(folder, monkeypatch):
@@ -82,9 +88,9 @@ def test_changed_data_is_refused_with_both_hashes(folder):
         (["."], "is no model"),
         (["likes.csv"], "is a file"),
         (["m", "--protocol", "strikt"], "did you mean 'strict'"),
-        (["m", "--at", "3,five"], "--at '3,five'"),
-        (["m", "--at", "0"], "at least 1"),
-        (["m", "--at", ""], "--at ''"),
+        (["m", "--k", "3,five"], "--k '3,five'"),
+        (["m", "--k", "0"], "at least 1"),
+        (["m", "--k", ""], "--k ''"),
         (["m", "--data", "planted"], "core"),
         (["m", "--threads", "0"], "n_threads=0"),
         (["all"], "trained on everything"),

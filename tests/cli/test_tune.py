@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcml.cli import app
-from dpcml.cli.settings import read_config
+from dpcml.cli.options import read_config
 from dpcml.data.synthetic import planted
 
 SMALL = ["--set", "dim=8", "--set", "n_vectors=2", "--set", "n_candidates=3", "--workers", "1"]

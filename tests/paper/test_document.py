@@ -1,6 +1,6 @@
-from dpcml.paper.document import Cell, Details, Picture, ReportTable, TableLine, markdown
+from dpcml.paper.document import Details, Picture, ReportTable, TableCell, TableLine, markdown
 
-LINES = [TableLine("ours", [Cell(31.0, 1.414, 29.88, best=True)], "DPCML2"), TableLine("other", [Cell(2.0)])]
+LINES = [TableLine("ours", [TableCell(31.0, 1.414, 29.88, best=True)], "DPCML2"), TableLine("other", [TableCell(2.0)])]
 TABLE = ReportTable(["P@3"], LINES)
 
 
@@ -14,8 +14,8 @@ def test_markdown_has_ours_the_papers_and_the_difference():
 
 
 def test_the_difference_is_that_of_the_figures_shown():
-    assert Cell(25.004, theirs=25.0).difference() == "+0.00"
-    assert Cell(24.996, theirs=25.0).gap() == 0, "what is shown as equal counts as equal"
+    assert TableCell(25.004, theirs=25.0).difference() == "+0.00"
+    assert TableCell(24.996, theirs=25.0).gap() == 0, "what is shown as equal counts as equal"
 
 
 def test_blocks_are_markdown():

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcml.cli.console import AsJson, bytes_bar
+from dpcml.cli.console import AsJson, bytes_bar, note
 from dpcml.cli.options import DataNow, Folder, Threads, takes_reading
 from dpcml.utils.errors import ParameterError
 
@@ -16,19 +16,23 @@ def evaluate(
     folder: Folder,
     data: DataNow = None,
     protocol: Annotated[str, typer.Option(help="strict, text, or released (the paper's tables).")] = "strict",
-    at: Annotated[str, typer.Option(help="Cut-offs N of P@N and its like, with commas.")] = "3,5,10,20",
+    k: Annotated[str, typer.Option(help="Cut-offs k of P@k, R@k and so on, with commas.")] = "3,5,10,20",
+    at: Annotated[str | None, typer.Option("--at", hidden=True)] = None,  # the old name of --k
     threads: Threads = None,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Rank each user's test positives among the full catalogue, on the very split that the model was trained with."""
+    """Rank each user's test positives among the full catalogue, on the split that the model was trained with."""
+    if at is not None:
+        note("--at is called --k now; the old name goes in the next version")
+        k = at
     from dpcml.storage import read_card
     from dpcml.workflow import evaluate_saved
 
     with bytes_bar(str(folder)) as progress:
         report = evaluate_saved(
-            folder, data=data, options=reading, protocol=protocol, at=_cutoffs(at), n_threads=threads, progress=progress
+            folder, data=data, options=reading, protocol=protocol, k=_cutoffs(k), n_threads=threads, progress=progress
         )
     if as_json:
         print(report.to_json())
@@ -43,4 +47,4 @@ def _cutoffs(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ParameterError(f"--at {text!r}: write whole numbers with commas between, such as 3,5,10") from None
+        raise ParameterError(f"--k {text!r}: write whole numbers with commas between, such as 3,5,10") from None

@@ -1,14 +1,18 @@
-"""Options that several verbs share, declared once."""
+"""Options that several verbs share, and settings from the command line or a TOML file."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from dpcml.utils.errors import ParameterError, did_you_mean
+from dpcml.utils.text import plain, read_toml
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model that 'dpcml train' wrote.")]
 Data = Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")]
@@ -16,6 +20,14 @@ DataNow = Annotated[str | None, typer.Option(help="Where the model's data is now
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores by default.")]
 
 _PANEL = "Reading a file"
+_CONFIG_KEYS: dict[str, tuple[type, str]] = {
+    "data": (str, "a text"),
+    "model": (str, "a text"),
+    "seed": (int, "a whole number"),
+    "split_seed": (int, "a whole number"),
+    "out": (str, "a text"),
+    "parameters": (dict, "a table, [parameters]"),
+}
 
 
 def _option(*names: str, text: str) -> Any:
@@ -55,7 +67,7 @@ def _reading(
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how a file is read; those that were used come in as ``reading``.
+    """Add the options for reading a file to a command; those that are given are passed to it as ``reading``.
 
     Examples
     --------
@@ -78,3 +90,63 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
     with_reading.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
     with_reading.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords}
     return with_reading
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the values of ``key=value`` texts: TOML where they are that, else plain text; ``none`` is None.
+
+    Examples
+    --------
+    >>> parse_settings(["diversity=[0.05, 0.25]", "init=random", "patience=none", "dim=64"])
+    {'diversity': (0.05, 0.25), 'init': 'random', 'patience': None, 'dim': 64}
+    >>> parse_settings(["dim:64"])
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: --set 'dim:64': write key=value, such as --set epochs=20
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise ParameterError(f"--set {text!r}: write key=value, such as --set epochs=20")
+        if key.strip() in found:
+            raise ParameterError(f"--set {text!r}: {key.strip()} is set twice; give it once")
+        found[key.strip()] = plain(_parsed(value.strip()))
+    return found
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    r"""Return the settings in a TOML file: data, model, seed, split_seed, out, and a table of parameters.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "run.toml"
+    ...     _ = file.write_text('model = "dpcml2"\n[parameters]\nepochs = 5')
+    ...     read_config(file)
+    {'model': 'dpcml2', 'parameters': {'epochs': 5}}
+    """
+    found = read_toml(path)
+    for key, value in found.items():
+        if key not in _CONFIG_KEYS:
+            raise ParameterError(f"{path}: unknown key {key!r}: {did_you_mean(key, _CONFIG_KEYS)}{_misplaced(key)}")
+        kind, words = _CONFIG_KEYS[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ParameterError(f"{path}: {key} = {value!r}: must be {words}")
+    if "parameters" in found:
+        found["parameters"] = {key: plain(value) for key, value in found["parameters"].items()}
+    return found
+
+
+def _misplaced(key: str) -> str:
+    return "" if key == "parameters" else "; parameters of the model belong under [parameters]"
+
+
+def _parsed(text: str) -> Any:
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    value = found["value"]
+    return value if len(found) == 1 and isinstance(value, (bool, int, float, str, list)) else text

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, note
-from dpcml.cli.options import Threads, takes_reading
-from dpcml.cli.settings import parse_settings, read_config
+from dpcml.cli.options import Threads, parse_settings, read_config, takes_reading
 from dpcml.utils.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -46,14 +45,14 @@ def train(
     The other 20 % are for 'dpcml evaluate'. A command line option wins over the same key in the config file.
     """
     from dpcml.storage import free_place
-    from dpcml.workflow import Source, checkpoint_folder, train_and_save
+    from dpcml.workflow import DataSource, checkpoint_folder, train_and_save
 
     asked = _asked(config, data=data, model=model, seed=seed, split_seed=split_seed, out=out)
     label, folder = asked.get("model", "dpcml"), Path(asked["out"])
     parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
     learner = _learner(label, parameters, asked.get("seed"), threads)
     free_place(folder)
-    source = Source(asked["data"], reading)
+    source = DataSource(asked["data"], reading)
     with bytes_bar(source.data) as progress:
         interactions = source.read(progress)
     kept = checkpoint_folder(folder)

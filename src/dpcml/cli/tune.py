@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, note
-from dpcml.cli.options import Data, takes_reading
-from dpcml.cli.settings import parse_settings
+from dpcml.cli.options import Data, parse_settings, takes_reading
 
 if TYPE_CHECKING:
     from dpcml.tuning import TuningProgress, TuningResult
@@ -55,9 +54,9 @@ def tune(
     """
     from dpcml.tuning import tune as search
     from dpcml.tuning import write_best
-    from dpcml.workflow import Source
+    from dpcml.workflow import DataSource
 
-    source = Source(data, reading)
+    source = DataSource(data, reading)
     with bytes_bar(data) as progress:
         interactions = source.read(progress)
     with _hint(out), _bar(f"tuning {model}", metric) as callback:

@@ -10,7 +10,7 @@ from typing import Protocol
 FIGURES = "figures"  # folder of the pictures, beside the report
 
 
-class Block(Protocol):
+class ReportBlock(Protocol):
     """A part of a report."""
 
     def markdown(self) -> str:
@@ -85,7 +85,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One figure of ours, and the paper's if it has one."""
 
     mean: float
@@ -99,7 +99,7 @@ class Cell:
 
         Examples
         --------
-        >>> Cell(31.254, 0.5).ours()
+        >>> TableCell(31.254, 0.5).ours()
         '31.25 ± 0.50'
         """
         if math.isnan(self.mean):
@@ -116,7 +116,7 @@ class Cell:
 
         Examples
         --------
-        >>> Cell(1.0, theirs=0.75).difference(), Cell(1.0).difference()
+        >>> TableCell(1.0, theirs=0.75).difference(), TableCell(1.0).difference()
         ('+0.25', '')
         """
         gap = self.gap()
@@ -134,12 +134,12 @@ class TableLine:
     """One line of a table."""
 
     label: str
-    cells: Sequence[Cell | str]
+    cells: Sequence[TableCell | str]
     paper: str | None = None  # its name in the paper
 
     def compared(self) -> bool:
         """Return whether the paper has figures for this line."""
-        return any(isinstance(cell, Cell) and cell.theirs is not None for cell in self.cells)
+        return any(isinstance(cell, TableCell) and cell.theirs is not None for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class ReportTable:
             out.append(_row(line.label, [_ours(cell) for cell in line.cells]))
             if line.compared():
                 named = "the paper's" + (f" {line.paper}" if line.paper and line.paper != line.label else "")
-                for label, part in ((named, Cell.paper), ("difference", Cell.difference)):
-                    cells = [part(cell) if isinstance(cell, Cell) else "" for cell in line.cells]
+                for label, part in ((named, TableCell.paper), ("difference", TableCell.difference)):
+                    cells = [part(cell) if isinstance(cell, TableCell) else "" for cell in line.cells]
                     out.append(_row(f"*{label}*", cells))
         return "\n".join(out)
 
@@ -166,13 +166,13 @@ def _row(label: str, cells: Sequence[str]) -> str:
     return f"| {' | '.join([label, *cells])} |"
 
 
-def _ours(cell: Cell | str) -> str:
+def _ours(cell: TableCell | str) -> str:
     if isinstance(cell, str):
         return cell
     return f"**{cell.ours()}**" if cell.best else cell.ours()
 
 
-def markdown(blocks: Sequence[Block]) -> str:
+def markdown(blocks: Sequence[ReportBlock]) -> str:
     """Return blocks as a Markdown text.
 
     Examples

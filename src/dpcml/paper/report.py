@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dpcml.paper.document import Block, Details, Heading, Note, Notes, ReportTable, TableLine, Text, markdown
+from dpcml.paper.document import Details, Heading, Note, Notes, ReportBlock, ReportTable, TableLine, Text, markdown
 from dpcml.paper.runs import RunStore
 from dpcml.paper.spec import FOLDER, Spec, read_spec, specs
 from dpcml.paper.study_types import STUDY_TYPES, StudyResults
@@ -26,10 +26,10 @@ LEGEND = (
 )
 
 
-def study_blocks(results: StudyResults) -> list[Block]:
+def study_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return all blocks of the report on one study."""
     spec = results.spec
-    blocks: list[Block] = [Heading(spec.title, 1), Text(spec.about)]
+    blocks: list[ReportBlock] = [Heading(spec.title, 1), Text(spec.about)]
     if spec.quick:
         blocks.append(Notes([Note(QUICK, "warning")]))
     if results.done.height:
@@ -60,16 +60,16 @@ def write_report(folder: str | Path, *, quick: bool = False) -> Path:
     studies = sorted((spec for spec in found if spec.folder == FOLDER), key=lambda spec: (spec.place, spec.name))
     if not studies:
         raise ParameterError(f"{folder}: holds no results of a study of the paper; run 'dpcml reproduce NAME' first")
-    told: list[Block] = []
+    told: list[ReportBlock] = []
     for spec in studies:
         told += study_blocks(_results(spec, folder))
-    warning: list[Block] = [Notes([Note(QUICK, "warning")])] if quick else []
-    blocks: list[Block] = [Text(LEGEND), *warning, *verdicts(told), *told]
+    warning: list[ReportBlock] = [Notes([Note(QUICK, "warning")])] if quick else []
+    blocks: list[ReportBlock] = [Text(LEGEND), *warning, *verdicts(told), *told]
     write_text(folder / "report.md", markdown([Heading(TITLE, 1), *_lower(blocks)]))
     return folder / "report.md"
 
 
-def verdicts(blocks: Sequence[Block]) -> list[Block]:
+def verdicts(blocks: Sequence[ReportBlock]) -> list[ReportBlock]:
     """Return how many claims of each study hold, and the notes on those that do not.
 
     Examples
@@ -117,6 +117,6 @@ def _results(spec: Spec, folder: Path) -> StudyResults:
     return StudyResults(spec, done, folder, store.failed)
 
 
-def _lower(blocks: Sequence[Block]) -> list[Block]:
+def _lower(blocks: Sequence[ReportBlock]) -> list[ReportBlock]:
     """Return blocks with headings one level lower, below the title of the whole."""
     return [Heading(one.text, one.level + 1) if isinstance(one, Heading) else one for one in blocks]

@@ -29,7 +29,7 @@ from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError, DownloadError
 from dpcml.utils.packages import version
 from dpcml.utils.registry import Registry
-from dpcml.workflow import PARTS, Source, default_params
+from dpcml.workflow import PARTS, DataSource, default_params
 
 Say = Callable[[str], object]
 
@@ -54,7 +54,7 @@ class DatasetCache:
         """Return a named set, the content of a file, or the planted world."""
         if name not in self._read:
             try:
-                self._read[name] = Source(name).read()
+                self._read[name] = DataSource(name).read()
             except DownloadError:
                 self._read[name] = DataError(f"{name} is not on this machine: run 'dpcml data fetch {name}'")
             except Exception as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dpcml.paper.document import Block, Details, Note, Notes, Picture
+from dpcml.paper.document import Details, Note, Notes, Picture, ReportBlock
 from dpcml.paper.figures import save
 from dpcml.paper.published import title_of
 from dpcml.paper.runs import DatasetCache, Job, model_jobs
@@ -53,7 +53,7 @@ class StudyResults:
         """Return the finished runs as plain data, set by set in the study's order."""
         return [line for data in self.sets() for line in self.on(data).iter_rows(named=True)]
 
-    def picture(self, name: str, caption: str, draw: Callable[[], Any]) -> Block:
+    def picture(self, name: str, caption: str, draw: Callable[[], Any]) -> ReportBlock:
         """Draw a figure and return the block that shows it, or a note where matplotlib is missing."""
         name = f"{self.spec.name}-{name}" if name else self.spec.name
         try:
@@ -67,7 +67,7 @@ class StudyResults:
 class StudyType:
     """How a study is computed and shown."""
 
-    blocks: Callable[[StudyResults], Sequence[Block]]
+    blocks: Callable[[StudyResults], Sequence[ReportBlock]]
     jobs: Callable[[Spec, DatasetCache], Iterable[Job]] = model_jobs
 
 

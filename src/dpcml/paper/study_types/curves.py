@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpcml.paper.document import Block, Cell, Heading, Note, Notes, ReportTable, TableLine
+from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableCell, TableLine
 from dpcml.paper.figures import COLOURS, MARKS, TEXT, canvas
 from dpcml.paper.published import published_figures, title_of
 from dpcml.paper.spec import StudyRow
@@ -81,10 +81,10 @@ def draw_curve(axes: Any, found: Curve, label: str, place: int, *, mark: int | N
     axes.set_xticks(at, [f"{value:g}" for value in found.at])
 
 
-def sweep_blocks(results: StudyResults) -> list[Block]:
+def sweep_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set a figure, where each curve is highest, and the blocks of a table."""
     spec, found = results.spec, table_blocks(results)
-    drawn: list[Block] = []
+    drawn: list[ReportBlock] = []
     for block in found:
         drawn.append(block)
         if isinstance(block, Heading):
@@ -130,9 +130,9 @@ def _draw_sweep(results: StudyResults, data: str) -> Any:
 STUDY_TYPES.add("sweep", StudyType(sweep_blocks))
 
 
-def surface_blocks(results: StudyResults) -> list[Block]:
+def surface_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set the surfaces as a figure and as tables, and how they compare with no control."""
-    metric, found = results.spec.options["metric"], list[Block]()
+    metric, found = results.spec.options["metric"], list[ReportBlock]()
     for data in results.sets():
         caption = f"{metric} over the bounds of DCRS on {title_of(data)}; the highest of each panel is framed."
         found += [
@@ -151,7 +151,7 @@ def surface_blocks(results: StudyResults) -> list[Block]:
             lines = [
                 TableLine(
                     f"{name}, delta_1 {low:g}",
-                    [Cell(value, digits=results.spec.digits, best=value == np.nanmax(grid)) for value in grid[k]],
+                    [TableCell(value, digits=results.spec.digits, best=value == np.nanmax(grid)) for value in grid[k]],
                 )
                 for k, low in enumerate(lower)
             ]
@@ -218,9 +218,9 @@ def _frame(column: int, row: int) -> Any:
 STUDY_TYPES.add("surface", StudyType(surface_blocks))
 
 
-def generalisation_blocks(results: StudyResults) -> list[Block]:
+def generalisation_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set a figure, a table, and whether more vectors mean less loss and better ranks."""
-    found: list[Block] = []
+    found: list[ReportBlock] = []
     for data in results.sets():
         caption = (
             f"Training loss (mean hinge of the kept epoch) and MRR on validation and test part against the number of"
@@ -271,7 +271,7 @@ def _generalisation_table(results: StudyResults, data: str) -> ReportTable:
     for name in series_of(results, data):
         found = _generalisation_curves(results, data, name)
         for k, value in enumerate(next(iter(found.values())).at):
-            cells = [Cell(one.mean[k], one.spread[k], digits=SHOWN[metric]) for metric, one in found.items()]
+            cells = [TableCell(one.mean[k], one.spread[k], digits=SHOWN[metric]) for metric, one in found.items()]
             lines.append(TableLine(f"{name}, C = {value:g}", cells))
     return ReportTable([NAMES.get(metric, metric) for metric in SHOWN], lines)
 

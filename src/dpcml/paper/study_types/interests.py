@@ -11,7 +11,7 @@ import polars as pl
 from dpcml.data import describe
 from dpcml.data.describe import BINS, preference_diversity
 from dpcml.data.interactions import Interactions
-from dpcml.paper.document import Block, Cell, Heading, Note, Notes, ReportTable, TableLine
+from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableCell, TableLine
 from dpcml.paper.figures import COLOURS, MARKS, TEXT, canvas
 from dpcml.paper.published import published_table, title_of
 from dpcml.paper.runs import data_jobs
@@ -39,13 +39,14 @@ def dataset_figures(data: Interactions) -> dict[str, Any]:
     }
 
 
-def dataset_blocks(results: StudyResults) -> list[Block]:
+def dataset_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return the table, and whether every count is the paper's."""
     lines, same, different = [], 0, []
     for line in results.lines():
         theirs = published_table("datasets").get((line["data"], "counts"), {})
         cells = [
-            Cell(float(line[name]), theirs=theirs.get(name), digits=digits) for name, (_, digits) in COLUMNS.items()
+            TableCell(float(line[name]), theirs=theirs.get(name), digits=digits)
+            for name, (_, digits) in COLUMNS.items()
         ]
         gaps = [one.gap() for one in cells if one.theirs is not None]
         same += sum(gap == 0 for gap in gaps)
@@ -71,7 +72,7 @@ def histogram_figures(data: Interactions) -> dict[str, Any]:
     return {**summary, **dict(zip(BIN_NAMES, counts.tolist(), strict=True))}
 
 
-def histogram_blocks(results: StudyResults) -> list[Block]:
+def histogram_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return one figure over all sets, and what it shows in words."""
     notes = [
         Note(
@@ -113,7 +114,7 @@ def category_figures(data: Interactions) -> dict[str, Any]:
     return found
 
 
-def category_blocks(results: StudyResults) -> list[Block]:
+def category_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return one figure over all sets, and how unequal the categories are in words."""
     notes = []
     for line in results.lines():
@@ -163,9 +164,9 @@ def _short(name: str) -> str:
 STUDY_TYPES.add("categories", StudyType(category_blocks, data_jobs(category_figures, "categories")))
 
 
-def group_blocks(results: StudyResults) -> list[Block]:
+def group_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set a figure, a table, and in how many categories one row is above another."""
-    found: list[Block] = []
+    found: list[ReportBlock] = []
     for data in results.sets():
         caption = f"MAP by category on {title_of(data)}, mean over seeds; categories with most test items first."
         names = test_categories(results, data)
@@ -196,9 +197,9 @@ def test_categories(results: StudyResults, data: str) -> list[str]:
     return sorted(filled, key=lambda name: (-share.get(name, 0.0), name))
 
 
-def _group_cell(results: StudyResults, row: Any, name: str) -> Cell:
+def _group_cell(results: StudyResults, row: Any, name: str) -> TableCell:
     found = values(results, row, PREFIX + name)
-    return Cell(float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None)
+    return TableCell(float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None)
 
 
 def _group_notes(results: StudyResults, data: str, names: list[str]) -> list[Note]:

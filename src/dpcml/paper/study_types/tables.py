@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from dpcml.paper.document import Block, Cell, Heading, Note, Notes, ReportTable, TableLine
+from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableCell, TableLine
 from dpcml.paper.published import published_figures, title_of
 from dpcml.paper.spec import Claim, Spec, StudyRow
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, provenance
@@ -17,9 +17,9 @@ from dpcml.utils.arrays import FloatArray
 OWNERS = {"paper": "The paper says that", "control": "A control of ours:"}
 
 
-def table_blocks(results: StudyResults) -> list[Block]:
+def table_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return a table, notes and provenance for each data set."""
-    found: list[Block] = []
+    found: list[ReportBlock] = []
     for data in results.sets():
         lines = comparison(results, data)
         found.append(Heading(title_of(data)))
@@ -41,7 +41,7 @@ def comparison(results: StudyResults, data: str) -> list[TableLine]:
     for row, cells in zip(rows, values, strict=True):
         done = results.of(row)
         marked = [
-            Cell(c.mean, c.spread, c.theirs, c.digits, best=len(rows) > 1 and c.mean == top)
+            TableCell(c.mean, c.spread, c.theirs, c.digits, best=len(rows) > 1 and c.mean == top)
             for c, top in zip(cells, best, strict=True)
         ]
         seconds = f"{_column(done, 'seconds').mean():.0f}"
@@ -49,11 +49,11 @@ def comparison(results: StudyResults, data: str) -> list[TableLine]:
     return lines
 
 
-def cell(spec: Spec, row: StudyRow, done: pl.DataFrame, metric: str) -> Cell:
+def cell(spec: Spec, row: StudyRow, done: pl.DataFrame, metric: str) -> TableCell:
     """Return a row's figure in a metric over its seeds, beside the paper's."""
     values = spec.scale * _column(done, metric)
     theirs = None if row.paper is None else published_figures(row.data, row.paper, spec.published).get(metric)
-    return Cell(
+    return TableCell(
         float(values.mean()),
         float(values.std(ddof=1)) if len(values) > 1 else None,
         None if theirs is None else spec.scale * theirs,
@@ -71,9 +71,9 @@ def against_paper(lines: Sequence[TableLine], spec: Spec) -> list[Note]:
         under = [
             f"{metric} {found.difference()}"
             for metric, found in compared
-            if isinstance(found, Cell) and found.theirs is not None and (found.gap() or 0) < 0
+            if isinstance(found, TableCell) and found.theirs is not None and (found.gap() or 0) < 0
         ]
-        counted = sum(isinstance(found, Cell) and found.theirs is not None for _, found in compared)
+        counted = sum(isinstance(found, TableCell) and found.theirs is not None for _, found in compared)
         whole += [] if under else [f"*{line.label}*"]
         below += [f"*{line.label}* ({', '.join(under) if len(under) < counted else 'all'})"] if under else []
         cells, missed = cells + counted, missed + len(under)

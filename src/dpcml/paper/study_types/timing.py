@@ -12,7 +12,7 @@ from dpcml.data.catalog.find import locate
 from dpcml.data.interactions import Interactions
 from dpcml.data.synthetic import planted
 from dpcml.models import create
-from dpcml.paper.document import Block, Details, Heading, Note, Notes, ReportTable, TableLine
+from dpcml.paper.document import Details, Heading, Note, Notes, ReportBlock, ReportTable, TableLine
 from dpcml.paper.figures import COLOURS, OTHER, TEXT, canvas
 from dpcml.paper.measuring import YARDSTICK, fit_memory, time_methods
 from dpcml.paper.published import title_of
@@ -47,9 +47,9 @@ def timing_figures(data: Interactions, methods: list[str], epochs: int = 3, repe
     return {"threads": found["threads"], "load_before": found["load_before"], "skipped": skipped, **seconds}
 
 
-def timing_blocks(results: StudyResults) -> list[Block]:
+def timing_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set a figure, a table, and what an epoch of DPCML costs beside one vector."""
-    found: list[Block] = []
+    found: list[ReportBlock] = []
     hurry = " --quick" if results.spec.quick else ""
     for line in results.lines():
         data, seconds, fits = line["data"], _seconds_of(line, EPOCH), _seconds_of(line, FIT)
@@ -148,7 +148,7 @@ def stand_in_figures(
     }
 
 
-def scale_blocks(results: StudyResults) -> list[Block]:
+def scale_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return the table where there are runs on the set itself, else speed and memory, labelled as what they are."""
     found = table_blocks(results) if any(results.rows(data) for data in results.sets()) else []
     for line in results.lines():
@@ -157,7 +157,7 @@ def scale_blocks(results: StudyResults) -> list[Block]:
     return found
 
 
-def _stand_in_blocks(spec: Spec, line: dict[str, Any]) -> list[Block]:
+def _stand_in_blocks(spec: Spec, line: dict[str, Any]) -> list[ReportBlock]:
     title = title_of(line["data"])
     note = Note(
         f"The ratings of {title} are not on this machine. These are **not** results on {title}: they are speed and"
