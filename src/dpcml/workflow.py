@@ -16,7 +16,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.data.split import Split, by_ratio
 from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import evaluate
-from dpcml.evaluation.protocol import PROTOCOLS, cutoffs
+from dpcml.evaluation.protocol import PROTOCOLS, select
 from dpcml.evaluation.report import Report
 from dpcml.models import MODELS, Recommender
 from dpcml.models.presets import PRESETS
@@ -144,6 +144,7 @@ def evaluate_saved(
     data: str | None = None,
     options: Mapping[str, Any] | None = None,
     protocol: str = "strict",
+    metrics: Sequence[str] | None = None,
     k: Sequence[int] = (3, 5, 10, 20),
     n_threads: int | None = None,
     progress: Any = None,
@@ -156,18 +157,26 @@ def evaluate_saved(
         Where `train_and_save` put the model.
     data, options
         Where the data is now and how to read it; by default as it was read for training.
-    protocol, k, n_threads
+    protocol, metrics, k, n_threads
         See `dpcml.evaluation.evaluate.evaluate`.
     progress
         Called with bytes done and bytes in all while a named set is downloaded.
     """
-    _ = PROTOCOLS[protocol], cutoffs(k)
+    _ = PROTOCOLS[protocol], select(metrics or "accuracy", k)  # errors before anything is read
     card = storage.read_card(folder)
     split = split_again(folder, data=data, options=options, progress=progress)
     model = storage.load(folder)
     label = card["record"].get("label")
     return evaluate(
-        model, split.train, split.test, valid=split.valid, protocol=protocol, k=k, label=label, n_threads=n_threads
+        model,
+        split.train,
+        split.test,
+        valid=split.valid,
+        protocol=protocol,
+        metrics=metrics,
+        k=k,
+        label=label,
+        n_threads=n_threads,
     )
 
 

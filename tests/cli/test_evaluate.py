@@ -42,6 +42,12 @@ def test_the_old_name_of_the_cut_offs_works_with_a_warning(folder):
     assert "--at is called --k now" in done.stderr
 
 
+def test_only_the_metrics_asked_for(folder):
+    found = json.loads(run("m", "--metrics", "MAP,NDCG@10,coverage", "--k", "7", "--json"))
+    assert list(found["metrics"]) == ["MAP", "NDCG@10", "coverage@7"]
+    assert "did you mean 'NDCG@10'" in run("m", "--metrics", "NDGC@10", code=2)
+
+
 def test_a_table_for_people(folder, monkeypatch):
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")

@@ -16,6 +16,9 @@ def evaluate(
     folder: Folder,
     data: DataNow = None,
     protocol: Annotated[str, typer.Option(help="strict, text, or released (the paper's tables).")] = "strict",
+    metrics: Annotated[
+        str | None, typer.Option(help="Only these, with commas: NDCG@10,minority_R@10, or families such as accuracy.")
+    ] = None,
     k: Annotated[str, typer.Option(help="Cut-offs k of P@k, R@k and so on, with commas.")] = "3,5,10,20",
     at: Annotated[str | None, typer.Option("--at", hidden=True)] = None,  # the old name of --k
     threads: Threads = None,
@@ -32,7 +35,14 @@ def evaluate(
 
     with bytes_bar(str(folder)) as progress:
         report = evaluate_saved(
-            folder, data=data, options=reading, protocol=protocol, k=_cutoffs(k), n_threads=threads, progress=progress
+            folder,
+            data=data,
+            options=reading,
+            protocol=protocol,
+            metrics=None if metrics is None else metrics.split(","),
+            k=_cutoffs(k),
+            n_threads=threads,
+            progress=progress,
         )
     if as_json:
         print(report.to_json())
