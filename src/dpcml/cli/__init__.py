@@ -1,4 +1,4 @@
-"""The command line: one file per verb, nothing but parsing and printing."""
+"""The command line: one file per verb, which parses options and prints results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dpcml.utils.errors import DpcmlError, ParameterError
 
 
 class Commands(TyperGroup):
-    """All verbs; turns what a user can act on into one line and an exit code."""
+    """All verbs; an error that a user can act on becomes one line and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb: exit code 2 for bad input, 130 for Ctrl-C, silence for a closed pipe."""
@@ -42,7 +42,7 @@ class Commands(TyperGroup):
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
         except BrokenPipeError:
-            # Whoever read our output has gone: give the final flush of the interpreter somewhere to go.
+            # The reader of our output has gone: let the interpreter flush into the null device when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
 
@@ -96,5 +96,5 @@ def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
+            stream.reconfigure(errors="backslashreplace")  # print titles that the terminal cannot encode
     app()

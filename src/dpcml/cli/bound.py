@@ -1,4 +1,4 @@
-"""``dpcml bound``: the paper's generalisation bound for a saved model, and the gap that is really there."""
+"""``dpcml bound``: the paper's generalisation bound for a saved model, and its measured gap."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 def bound(
     folder: Folder,
     data: DataNow = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw of users, where they are too many for all.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample of users, for data with too many.")] = 0,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
 ) -> None:
     """Print the paper's generalisation bound term by term, and the objective on training and test positives.
 
-    It is about dpcml, cml and gfja. Without held-out positives (trained with --all, or data that is not where it was)
-    only the bound is printed.
+    For dpcml, cml and gfja. Only the bound is printed without a test part (trained with --all, or data not found).
     """
     from dpcml.storage import load
     from dpcml.theory import bound_of, gap

@@ -16,7 +16,7 @@ PIPE_WIDTH = 200  # columns of a table that is not shown on a terminal
 
 
 def console() -> Any:
-    """Return a rich console on standard output; without terminal it is plain, and wide enough not to wrap."""
+    """Return a rich console on standard output; without a terminal it is plain and does not wrap."""
     from rich.console import Console
 
     plain = not sys.stdout.isatty() and "COLUMNS" not in os.environ
@@ -24,7 +24,7 @@ def console() -> Any:
 
 
 def bar_mark() -> str:
-    """Return what bars are made of: blocks where the output can show them.
+    """Return the character of bars: a block, or a number sign if the output cannot encode it.
 
     Examples
     --------
@@ -48,16 +48,16 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-Report = Callable[[int, int | None], None]  # told how much is done, and of how much if that is known
+Report = Callable[[int, int | None], None]  # called with the amount done, and the total if it is known
 
 
 def bytes_bar(title: str) -> AbstractContextManager[Report | None]:
-    """Show a progress bar of a download on a terminal's standard error; yields what to report bytes to."""
-    return _bar(title, "DownloadColumn", visible=False)  # nothing is shown where nothing is fetched
+    """Show a progress bar of bytes on standard error, if it is a terminal; yields a function to report them to."""
+    return _bar(title, "DownloadColumn", visible=False)  # shown only if something is downloaded
 
 
 def count_bar(title: str) -> AbstractContextManager[Report | None]:
-    """Show a progress bar of things done on a terminal's standard error; yields what to report their number to."""
+    """Show a progress bar of a count on standard error, if it is a terminal; yields a function to report it to."""
     return _bar(title, "MofNCompleteColumn", visible=True)
 
 

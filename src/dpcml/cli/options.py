@@ -16,7 +16,7 @@ from dpcml.utils.text import plain, read_toml
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model that 'dpcml train' wrote.")]
 Data = Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")]
-DataNow = Annotated[str | None, typer.Option(help="Where the model's data is now, if not where it was.")]
+DataNow = Annotated[str | None, typer.Option(help="The model's data, if it has moved.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores by default.")]
 
 _PANEL = "Reading a file"
@@ -39,7 +39,7 @@ def _reading(
     item: Annotated[str | None, _option(text="Column of the item ids.")] = None,
     rating: Annotated[str | None, _option(text="Column of the ratings.")] = None,
     time: Annotated[str | None, _option(text="Column of the times.")] = None,
-    min_rating: Annotated[float | None, _option(text="Lower ratings are no positives.")] = None,
+    min_rating: Annotated[float | None, _option(text="Ratings from this value on are positives.")] = None,
     min_user_interactions: Annotated[int | None, _option(text="Drop users with fewer positives.")] = None,
     min_item_interactions: Annotated[int | None, _option(text="Drop items with fewer positives.")] = None,
     core: Annotated[int | None, _option(text="k of a k-core: both of the above, for users and items alike.")] = None,
@@ -51,7 +51,7 @@ def _reading(
     encoding: Annotated[str | None, _option(text="Of the text, UTF-8 by default.")] = None,
     items: Annotated[Path | None, _option(text="File with titles and attributes of items.")] = None,
 ) -> dict[str, Any]:
-    """Return the options that were given, as `dpcml.data.catalog.load_or_read` takes them."""
+    """Return the given options, as `dpcml.data.catalog.load_or_read` takes them."""
     tab = None if separator is None else separator.replace("\\t", "\t")
     columns = {"user": user, "item": item, "rating": rating, "time": time}
     rules = {
@@ -93,7 +93,7 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the values of ``key=value`` texts: TOML where they are that, else plain text; ``none`` is None.
+    """Return the values of ``key=value`` texts, parsed as TOML if possible, else as text; ``none`` is None.
 
     Examples
     --------

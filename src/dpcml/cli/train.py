@@ -29,20 +29,20 @@ def train(
         Path | None, typer.Option(help="TOML file: data, model, seed, split_seed, out, parameters.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the model; 0 by default.")] = None,
-    split_seed: Annotated[int | None, typer.Option(help="Seed of the split, whatever --seed; 0 by default.")] = None,
+    split_seed: Annotated[int | None, typer.Option(help="Seed of the split; 0 by default.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Train on everything, hold nothing out.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was cut off.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Train on all positives; leave no test part.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run from its checkpoint.")] = False,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Epochs between checkpoints.")] = 10,
     threads: Threads = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Train a model on 60 % of each user's positives, with 20 % for early stopping, and save it.
+    """Train a model on 60 % of each user's positives, stop early by another 20 %, and save it.
 
-    The other 20 % are for 'dpcml evaluate'. A command line option wins over the same key in the config file.
+    The last 20 % are for 'dpcml evaluate'. Options of the command line override the config file.
     """
     from dpcml.storage import free_place
     from dpcml.workflow import DataSource, checkpoint_folder, train_and_save
@@ -79,7 +79,7 @@ def train(
 
 
 def _asked(config: Path | None, **given: Any) -> dict[str, Any]:
-    """Return what the config file says and, in its place, what was given on the command line."""
+    """Return the settings of the config file, overridden by those of the command line."""
     asked = {} if config is None else read_config(config)
     asked |= {name: value for name, value in given.items() if value is not None}
     for name in ("data", "out"):
@@ -89,7 +89,7 @@ def _asked(config: Path | None, **given: Any) -> dict[str, Any]:
 
 
 def _learner(name: str, parameters: dict[str, Any], seed: int | None, threads: int | None) -> Recommender:
-    """Return the model to train; seed and threads are parameters of those models that know them."""
+    """Return the unfitted model, with seed and threads if it has such parameters."""
     from dpcml.models import create
 
     known = create(name).get_params()

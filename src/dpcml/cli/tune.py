@@ -40,9 +40,9 @@ def tune(
         typer.Option(min=1, help="Worker processes; by default one per core, or one where the model has no epochs."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of the models.")] = 0,
-    split_seed: Annotated[int, typer.Option(min=0, help="Seed of the split, whatever --seed.")] = 0,
+    split_seed: Annotated[int, typer.Option(min=0, help="Seed of the split.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="4 trials of 5 epochs, as a test.")] = False,
-    resume: Annotated[bool, typer.Option(help="Skip trials that --out holds already.")] = True,
+    resume: Annotated[bool, typer.Option(help="Continue the search in --out; --no-resume starts it again.")] = True,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
@@ -91,7 +91,7 @@ def _show(found: TuningResult, out: Path) -> None:
 
 @contextmanager
 def _hint(out: Path) -> Iterator[None]:
-    """Say after Ctrl-C how to go on."""
+    """After Ctrl-C, print how to continue."""
     try:
         yield
     except KeyboardInterrupt:
@@ -101,7 +101,7 @@ def _hint(out: Path) -> Iterator[None]:
 
 @contextmanager
 def _bar(title: str, metric: str) -> Iterator[Callable[[TuningProgress], object]]:
-    """Show trials and the best figure so far on a terminal; elsewhere only what failed."""
+    """Show a progress bar on a terminal; elsewhere print failed trials only."""
     if not sys.stderr.isatty():
         yield _failure
         return

@@ -1,1 +1,1 @@
-"""Studies: from data and models to tables, files and pictures."""
+"""The paper, reproduced: studies that put our figures beside the published ones."""

@@ -36,7 +36,7 @@ def method_names() -> list[str]:
 def time_methods(
     data: Interactions, *, methods: Sequence[str] | None = None, epochs: int = EPOCHS, repeats: int = 3, seed: int = 0
 ) -> dict[str, Any]:
-    """Fit every method on the training part of a 60/20/20 split, without validation, and time it.
+    """Return the training time of every method on the training part of a 60/20/20 split, without validation.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ def time_methods(
     methods
         Names of models and presets; all by default.
     epochs
-        Epochs per fit, at most. The first is not counted where there are others.
+        Epochs per fit, at most. The first one is left out if there are others.
     repeats
-        Rounds; in each, every method is fitted once, so that a busy spell hits all of them. The best counts.
+        Rounds; each fits every method once, so that other load on the machine affects all. The best one counts.
     seed
-        Of the split and of the models.
+        Seed of the split and of the models.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def time_methods(
 
 
 def _shortened(model: Recommender, epochs: int, seed: int) -> Recommender:
-    """Return a model that trains for a few epochs only, if it trains in epochs."""
+    """Return the model with few epochs, if it is trained in epochs."""
     known = model.get_params()
     changes = {"epochs": min(known["epochs"], epochs)} if "epochs" in known else {}
     return model.set_params(**changes, **({"random_state": seed} if "random_state" in known else {}))

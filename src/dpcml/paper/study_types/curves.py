@@ -18,7 +18,7 @@ from dpcml.utils.arrays import FloatArray
 from dpcml.utils.packages import require
 
 UNSCALED = ("training loss",)  # figures that are no share, and are shown as they are
-DARK = "#111111"  # on light cells, whatever the page's colours are
+DARK = "#111111"  # text on light cells
 SHOWN = {"training loss": 3, "validation MRR": 2, "MRR": 2}  # with digits
 NAMES = {"MRR": "test MRR"}
 
@@ -82,7 +82,7 @@ def draw_curve(axes: Any, found: Curve, label: str, place: int, *, mark: int | N
 
 
 def sweep_blocks(results: StudyResults) -> list[ReportBlock]:
-    """Return for each data set a figure, where each curve is highest, and the blocks of a table."""
+    """Return for each data set a figure, notes on the maximum of each curve, and the blocks of a table."""
     spec, found = results.spec, table_blocks(results)
     drawn: list[ReportBlock] = []
     for block in found:
@@ -103,7 +103,7 @@ def sweep_blocks(results: StudyResults) -> list[ReportBlock]:
 
 
 def _highest(results: StudyResults, data: str) -> list[Note]:
-    """Return notes that say where each curve is highest, and where the paper's is."""
+    """Return notes on the parameter with the highest value of each curve, ours and the paper's."""
     parameter, notes = results.spec.options["parameter"], []
     for name, rows in series_of(results, data).items():
         for metric in results.spec.options["shown"]:

@@ -73,7 +73,7 @@ def histogram_figures(data: Interactions) -> dict[str, Any]:
 
 
 def histogram_blocks(results: StudyResults) -> list[ReportBlock]:
-    """Return one figure over all sets, and what it shows in words."""
+    """Return one figure over all sets, and notes with the means."""
     notes = [
         Note(
             f"{title_of(line['data'])}: mean preference diversity {line['mean']:.3f}; {line['above half']:.0%} of"
@@ -115,7 +115,7 @@ def category_figures(data: Interactions) -> dict[str, Any]:
 
 
 def category_blocks(results: StudyResults) -> list[ReportBlock]:
-    """Return one figure over all sets, and how unequal the categories are in words."""
+    """Return one figure over all sets, and notes on the largest and the smallest categories."""
     notes = []
     for line in results.lines():
         names = _category_names(line)

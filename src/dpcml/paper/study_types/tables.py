@@ -105,7 +105,7 @@ def _column(done: pl.DataFrame, name: str) -> np.ndarray[tuple[int], np.dtype[np
 
 @dataclass(frozen=True)
 class PairedGap:
-    """By how much one row is above another in a metric, over the seeds that both have."""
+    """The difference of two rows in a metric, over the seeds that both have."""
 
     metric: str
     mean: float
@@ -120,7 +120,7 @@ class PairedGap:
 
 
 def paired_gaps(done: pl.DataFrame, data: str, better: str, worse: str, metrics: Sequence[str]) -> list[PairedGap]:
-    """Return the gaps of two rows, paired by seed: a seed decides the split, so both saw the same one.
+    """Return the differences of two rows, paired by seed: both have the same split for a seed.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def paired_gaps(done: pl.DataFrame, data: str, better: str, worse: str, metrics:
 def claim_verdicts(
     claim: Claim, done: pl.DataFrame, data: str, metrics: Sequence[str], scale: float = 100.0, digits: int = 2
 ) -> list[Note]:
-    """Return a note for each row that the claim puts below another: whether it is, in how many metrics, by how much."""
+    """Return a note for each pair of rows of a claim: whether it holds, in how many metrics, and by how much."""
     notes = []
     for worse in claim.worse:
         found = paired_gaps(done, data, claim.better, worse, claim.metrics or metrics)

@@ -1,4 +1,4 @@
-"""Speed and memory: seconds per epoch of every method, and a stand-in for a data set that is not here."""
+"""Speed and memory: seconds per epoch of every method, and a planted stand-in for a data set that is missing."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ STUDY_TYPES.add("timing", StudyType(timing_blocks, timing_jobs))
 
 
 def scale_jobs(spec: Spec, datasets: DatasetCache) -> Iterable[Job]:
-    """Return the runs of the table for the sets that are here, and one measurement on a stand-in for each other."""
+    """Yield the runs of the table for the sets on this machine, and one measurement on a stand-in for each other."""
     here = {data for data in spec.sets if locate(data)}
     yield from (job for job in model_jobs(spec, datasets) if job.data in here)
     for data in (data for data in spec.sets if data not in here):
@@ -149,7 +149,7 @@ def stand_in_figures(
 
 
 def scale_blocks(results: StudyResults) -> list[ReportBlock]:
-    """Return the table where there are runs on the set itself, else speed and memory, labelled as what they are."""
+    """Return the table if there are runs on the set itself; otherwise speed and memory, labelled as a stand-in."""
     found = table_blocks(results) if any(results.rows(data) for data in results.sets()) else []
     for line in results.lines():
         if line["label"] == LABEL and not results.rows(line["data"]):
