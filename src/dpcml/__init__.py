@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpcml.data.interactions import Interactions as Interactions
+    from dpcml.data.synthetic import planted as planted
     from dpcml.evaluation.compare import compare as compare
     from dpcml.evaluation.evaluate import evaluate as evaluate
     from dpcml.evaluation.report import Report as Report
     from dpcml.models.bpr import BPR as BPR
+    from dpcml.models.create import create as create
     from dpcml.models.dpcml import CML as CML
     from dpcml.models.dpcml import DPCML as DPCML
     from dpcml.models.ease import EASE as EASE
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from dpcml.retrieval.reasons import Reason as Reason
     from dpcml.storage import load as load
     from dpcml.storage import save as save
+    from dpcml.tuning.search import tune as tune
 
 _HOMES = {
     "BPR": "dpcml.models.bpr",
@@ -42,9 +45,12 @@ _HOMES = {
     "Reason": "dpcml.retrieval.reasons",
     "Report": "dpcml.evaluation.report",
     "compare": "dpcml.evaluation.compare",
+    "create": "dpcml.models.create",
     "evaluate": "dpcml.evaluation.evaluate",
     "load": "dpcml.storage",
+    "planted": "dpcml.data.synthetic",
     "save": "dpcml.storage",
+    "tune": "dpcml.tuning.search",
 }
 
 __all__ = ["__version__", *_HOMES]

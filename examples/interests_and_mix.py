@@ -1,0 +1,30 @@
+"""See the interests of a user, and choose how much each of them counts in a list.
+
+The best scores alone may leave an interest out. With ``mix=0.5`` every interest gets its share of the user's history,
+with ``mix=1`` all interests get the same share.
+"""
+
+from collections import Counter
+
+from dpcml import DPCML, planted
+
+data = planted(400, 250, majority_share=0.7, seed=4).data
+model = DPCML(n_vectors=3, dim=16, epochs=50).fit(data)
+
+# Take a user with several interests of different size.
+user = next(user for user in data.user_ids if len(model.interests(user)) == 3)
+print(f"User {user}")
+for interest in model.interests(user):
+    titles = [data.items.title(column) for column in data.item_columns(interest.items[:3])]
+    print(f"  {interest.share:4.0%} {interest.name}: {', '.join(titles)}")
+
+# The larger mix, the more evenly the list is spread over the interests.
+for mix in (0.0, 0.5, 1.0):
+    _, _, reasons = model.recommend(user, n=12, mix=mix, explain=True)
+    served = Counter(reason.name for reason in reasons)
+    print(f"mix={mix}: " + ", ".join(f"{count} of {name}" for name, count in served.most_common()))
+
+# Only one category, whatever the mix.
+category = model.interests(user)[-1].categories[0][0]
+ids, _ = model.recommend(user, n=3, where={"category": category})
+print(f"Only {category}: " + ", ".join(data.items.title(column) for column in data.item_columns(ids)))
