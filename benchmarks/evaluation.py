@@ -12,7 +12,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, select
 from dpcml.evaluation.ranks import rank_held_out
-from dpcml.models.vectors import nearest_scores
+from dpcml.retrieval.exact import nearest_scores
 from dpcml.utils.arrays import FloatArray, IntArray
 
 CUTOFFS = (3, 5, 10, 20)

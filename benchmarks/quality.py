@@ -18,9 +18,9 @@ from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import validation
 from dpcml.models.dpcml import DPCML
 from dpcml.models.presets import PRESETS
-from dpcml.models.vectors import nearest_scores
+from dpcml.retrieval.exact import nearest_scores
 from dpcml.training.engine import Engine
-from dpcml.training.history import History
+from dpcml.training.trainer import History
 from dpcml.utils.arrays import FloatArray
 
 METRIC, TARGET = "P@3", 0.2988  # DPCML2 on Steam-200k in the paper, released protocol
@@ -29,8 +29,9 @@ METRIC, TARGET = "P@3", 0.2988  # DPCML2 on Steam-200k in the paper, released pr
 class ObservableDPCML(DPCML):
     """A model that can score users while it is being trained."""
 
-    def _learner(self, train_data: Interactions) -> Engine:
-        self.engine = super()._learner(train_data)
+    def make_engine(self, train: Interactions) -> Engine:
+        """Return the engine, and keep it."""
+        self.engine = super().make_engine(train)
         return self.engine
 
     def score(self, users: Any) -> FloatArray:

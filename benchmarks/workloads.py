@@ -13,10 +13,9 @@ from dpcml.data.interactions import Interactions
 from dpcml.data.synthetic import planted
 from dpcml.models import create
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.models.trained import check_negatives
 from dpcml.training.engine import Engine, TrainConfig
 from dpcml.training.init import INITS
-from dpcml.training.samplers import SAMPLERS
+from dpcml.training.samplers import SAMPLERS, check_negatives
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.errors import ParameterError
 

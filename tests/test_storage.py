@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -57,7 +59,8 @@ def test_everything_survives(tmp_path):
 @pytest.mark.parametrize("kind", [DPCML, CML, GFJA])
 def test_vectors_and_history_come_back_without_a_copy(kind, blocks, tmp_path):
     train, valid, _ = blocks.split((0.6, 0.2, 0.2), 0)
-    model = kind(**QUICK, validate_every=1, patience=2, diversity=(0.1, None)).fit(train, valid=valid)
+    bounds = {} if kind is CML else {"diversity": (0.1, None)}
+    model = kind(**QUICK, **bounds, validate_every=1, patience=2).fit(train, valid=valid)
     save(model, tmp_path / "m")
     again = load(tmp_path / "m")
     assert again.get_params() == model.get_params()
@@ -205,3 +208,26 @@ def test_what_cannot_be_saved(blocks, tmp_path):
     with pytest.raises(DataError, match=r"shape \(60, 4, 8\).*\(60, 4, 9\); fit it anew"):
         save(model, tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+OLD_NAMES = {"init": "start", "optimizer": "optimiser", "max_user_run": "together"}
+GONE = {"cml": {"n_vectors": 1, "diversity": [0.02, 0.15], "diversity_weight": 0.0, "diversity_per": "user"}}
+
+
+@pytest.mark.parametrize("kind", [DPCML, CML, GFJA])
+def test_a_folder_with_the_parameter_names_of_an_older_version_loads_without_a_warning(kind, blocks, tmp_path):
+    model = kind(**QUICK, init="random", max_user_run=2).fit(blocks)
+    save(model, tmp_path / "m")
+    card = json.loads((tmp_path / "m" / "model.json").read_text())
+    old = {OLD_NAMES.get(name, name): value for name, value in card["parameters"].items()}
+    old |= GONE.get(kind.name, {}) | ({"projection": "sphere"} if kind is GFJA else {})
+    (tmp_path / "m" / "model.json").write_text(json.dumps({**card, "parameters": old}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = load(tmp_path / "m")
+    assert again.get_params() == model.get_params()
+    assert again.score([0, 7]).tobytes() == model.score([0, 7]).tobytes()
+    wrong = {"cml": {"n_vectors": 3}, "gfja": {"projection": "ball"}, "dpcml": {"thread": 1}}[kind.name]
+    (tmp_path / "m" / "model.json").write_text(json.dumps({**card, "parameters": {**old, **wrong}}))
+    with pytest.raises(DataError, match=next(iter(wrong))):
+        load(tmp_path / "m")

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import linalg
 
 from dpcml.models import Recommender
-from dpcml.retrieval.interests import distances
+from dpcml.retrieval.profile import distances
 from dpcml.utils.arrays import FloatArray, IntArray
 
 SHOWN = 4000  # items on the map: the most liked ones

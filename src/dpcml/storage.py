@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 from dpcml.data.arrays import from_arrays, metadata, to_arrays
 from dpcml.data.interactions import Interactions
 from dpcml.models import MODELS, Recommender
-from dpcml.training.history import History
+from dpcml.training.trainer import History
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError, did_you_mean
 from dpcml.utils.files import atomic_folder, map_arrays, present, read_arrays

@@ -14,10 +14,10 @@ import numpy as np
 
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import Recommender
-from dpcml.models.dpcml import DPCML
-from dpcml.models.vectors import nearest_scores
+from dpcml.models.multi_interest import MultiInterest
+from dpcml.retrieval.exact import nearest_scores
 from dpcml.utils.arrays import FloatArray, IntArray
-from dpcml.utils.checks import at_least, bounds, positive
+from dpcml.utils.checks import at_least, positive
 from dpcml.utils.errors import DataError, ParameterError
 
 MOST_SCORES = 500_000_000  # users x items; above it users are sampled, so that a gap takes a minute or two
@@ -130,34 +130,34 @@ def bound_of(model: Recommender) -> Bound:
 
     Examples
     --------
+    >>> from dpcml import DPCML
     >>> model = DPCML(n_vectors=2, dim=4, epochs=1, n_candidates=2).fit(np.eye(8))
     >>> bound_of(model).vacuous.startswith("N~ = 0.0")
     True
     """
     checked = with_vectors(model)
-    low, high = bounds("diversity", checked.diversity)
+    train = checked.check_fitted()
+    config = checked.train_config(train)
+    low, high = config.diversity
     most_psi = max(low, 2 - high, 0.0)  # half the mean of squared distances in the unit ball is at most 2
     weight = weight_of(checked)
-    return bound(
-        checked.check_fitted(),
-        dim=checked.dim,
-        weight=weight,
-        largest_gap=checked.distance_margin() + 4 + (weight * most_psi if weight else 0.0),
-    )
+    largest_gap = config.margin + 4 + (weight * most_psi if weight else 0.0)
+    return bound(train, dim=checked.dim, weight=weight, largest_gap=largest_gap)
 
 
-def with_vectors(model: Recommender) -> DPCML:
+def with_vectors(model: Recommender) -> MultiInterest:
     """Return the model if the bound applies to it; raise a `ParameterError` otherwise."""
-    if not isinstance(model, DPCML):
+    if not isinstance(model, MultiInterest):
         raise ParameterError(
             f"{type(model).__name__}: the theory is about vectors in a ball, compared by distance: dpcml, cml, gfja"
         )
     return model
 
 
-def weight_of(model: DPCML) -> float:
+def weight_of(model: MultiInterest) -> float:
     """Return eta, the weight of the diversity term; 0 for one vector per user, which has no diversity."""
-    return model.diversity_weight if model.n_vectors > 1 else 0.0
+    weight = model.train_config(model.check_fitted()).diversity_weight
+    return weight if model.n_vectors > 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -228,6 +228,7 @@ def gap(
 
     Examples
     --------
+    >>> from dpcml import DPCML
     >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
     >>> train, test = Interactions.from_csr(likes).split((0.6, 0.4), 0)
     >>> found = gap(DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(train), test)
@@ -254,7 +255,7 @@ def gap(
     return ObjectiveGap(seen, unseen, len(drawn), len(rows), seed if len(drawn) < len(rows) else None)
 
 
-def _psi(model: DPCML, rows: IntArray) -> FloatArray:
+def _psi(model: MultiInterest, rows: IntArray) -> FloatArray:
     """Return the diversity term psi of each user, shape (users,)."""
     vectors = model.user_vectors_[rows].astype(np.float64)  # (B, C, d)
     c = model.n_vectors
@@ -262,14 +263,14 @@ def _psi(model: DPCML, rows: IntArray) -> FloatArray:
         return np.zeros(len(rows))
     squares = 2 * (c * (vectors**2).sum(axis=(1, 2)) - (vectors.sum(axis=1) ** 2).sum(axis=1))  # over ordered pairs
     diversity = squares / (2 * c * (c - 1))
-    low, high = bounds("diversity", model.diversity)
+    low, high = model.train_config(model.check_fitted()).diversity
     return np.asarray(np.maximum(0, low - diversity) + np.maximum(0, diversity - high))
 
 
-def _risks(model: DPCML, rows: IntArray, parts: list[Interactions]) -> FloatArray:
+def _risks(model: MultiInterest, rows: IntArray, parts: list[Interactions]) -> FloatArray:
     """Return the mean hinge of each user on the first two parts, shape (users, 2)."""
     risks = np.empty((len(rows), 2))
-    margin = model.distance_margin()
+    margin = model.train_config(parts[0]).margin
     block = max(1, BLOCK_SCORES // parts[0].n_items)
     for first in range(0, len(rows), block):
         some = rows[first : first + block]

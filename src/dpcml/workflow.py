@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,8 +19,8 @@ from dpcml.evaluation.protocol import PROTOCOLS, select
 from dpcml.evaluation.report import Report
 from dpcml.models import MODELS, Recommender
 from dpcml.models.presets import PRESETS
-from dpcml.training.checkpoint import FILE
-from dpcml.training.history import History
+from dpcml.training.checkpoint import FILE, Checkpoint
+from dpcml.training.trainer import History
 from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.packages import version
@@ -119,12 +118,11 @@ def train_and_save(
     storage.free_place(out)
     split = None if everything else by_ratio(data, PARTS, split_seed)
     options: dict[str, Any] = {}
-    if "checkpoint" in inspect.signature(model.fit).parameters:  # a model that is trained in epochs
-        options = {"checkpoint": checkpoint_folder(out), "checkpoint_every": checkpoint_every}
-        options |= {"resume": resume, "progress": progress}
+    if model.iterative:
+        options = {"checkpoint": Checkpoint(checkpoint_folder(out), checkpoint_every), "resume": resume}
     started = time.perf_counter()
     train, valid = (data, None) if split is None else (split.train, split.valid)
-    model.fit(train, valid=valid, **options)
+    model.fit(train, valid=valid, progress=progress, **options)
     seconds = time.perf_counter() - started
     held = None if split is None else {"parts": PARTS, "seed": split_seed, "rule": split.rule, "hash": split.hash}
     record = {"label": label or model.name, "source": source.to_dict(), "data_hash": data.content_hash, "split": held}

@@ -114,10 +114,10 @@ def test_presets_have_the_settings_of_the_paper():
         assert (model.n_candidates, model.init, model.epochs, model.dim) == (10, "random", 100, 100)
         assert (model.batch_size, model.margin, model.optimizer) == (256, 1.0, "adam")
         assert model.n_vectors == (1 if kind is CML else 5)
-        if bounds is None:
-            assert model.diversity_weight == 0
-        else:
+        if bounds is not None:
             assert (model.diversity, model.diversity_weight) == (bounds, 10)
+        elif kind is GFJA:
+            assert model.diversity_weight == 0
     assert DPCML.preset("dpcml2", epochs=3, margin=1.5).get_params()["margin"] == 1.5
     assert DPCML.preset("dpcml").get_params() == DPCML().get_params()
 
@@ -165,7 +165,7 @@ def test_gfja_trains_the_hinge_of_inner_products(parts):
     model = GFJA(
         **{**SMALL, "margin": 0.4, "epochs": 1, "learning_rate": 1e-9, "n_candidates": 30}, negatives="uniform"
     )
-    engine = model._learner(parts.train)
+    engine = model.make_engine(parts.train)
     assert engine.config.margin == pytest.approx(0.8)
     assert engine.config.items_on_sphere
     assert engine.config.users_on_sphere

@@ -168,7 +168,7 @@ def test_other_bad_input(model):
         with pytest.raises(ParameterError, match="sequence of item ids"):
             call(7)
     for call in (model.fold_in, model.interests_new):
-        with pytest.raises(ParameterError, match="one person: call it for each"):
+        with pytest.raises(ParameterError, match="one user: call it for each"):
             call([[1], [2]])
     with pytest.raises(ParameterError, match="no item is left"):
         model.recommend_new([1], items=[])

@@ -86,3 +86,13 @@ def test_best_by_scores_in_blocks(monkeypatch, n):
     expected = brute(np.where(allowed, scores.astype(float), -np.inf), likes, n, np.arange(650))
     assert (best == expected).all()
     assert np.isneginf(values[best < 0]).all()
+
+
+@pytest.mark.parametrize(("n_users", "n_vectors", "dim", "n_items"), [(1, 1, 1, 1), (7, 5, 10, 30), (40, 2, 3, 11)])
+def test_nearest_scores_match_all_distances(n_users, n_vectors, dim, n_items, monkeypatch):
+    monkeypatch.setattr(exact, "NEAREST_BYTES", 4 * n_vectors * n_items * 3)  # several blocks of three users
+    rng = np.random.default_rng(0)
+    users = rng.standard_normal((n_users, n_vectors, dim), dtype=np.float32)
+    items = rng.standard_normal((n_items, dim), dtype=np.float32)
+    distances = ((users[:, :, None, :] - items) ** 2).sum(axis=-1)  # (users, vectors, items)
+    np.testing.assert_allclose(exact.nearest_scores(users, items), -distances.min(axis=1), atol=1e-4)

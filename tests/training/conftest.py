@@ -18,7 +18,7 @@ PROGRAM = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from dpcml import DPCML, Interactions
+from dpcml import DPCML, Checkpoint, Interactions
 
 likes = Interactions.from_csr(np.load(sys.argv[1]))
 train, valid, _ = likes.split((0.6, 0.2, 0.2), 0)
@@ -28,7 +28,7 @@ def slowly(history):
     time.sleep(float(sys.argv[4]))
 
 model = DPCML(**eval(sys.argv[3]))
-model.fit(train, valid, checkpoint=sys.argv[2], checkpoint_every=1, callbacks=[slowly])
+model.fit(train, valid, checkpoint=Checkpoint(sys.argv[2], every_epochs=1), callbacks=[slowly])
 """
 
 

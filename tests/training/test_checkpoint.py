@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from dpcml.training.checkpoint import FILE, Checkpointer
+from dpcml.training.checkpoint import FILE, Checkpoint, Checkpointer
 from dpcml.utils.errors import DataError, ParameterError
 
 ARRAYS = {"now.x": np.arange(6, dtype=np.float32).reshape(2, 3), "now.empty": np.zeros((0, 8), np.float32)}
 
 
 def test_what_is_written_is_read(tmp_path):
-    one = Checkpointer(tmp_path / "new" / "folder", {"rate": 0.1, "bounds": (0.05, None)})
+    one = Checkpointer(Checkpoint(tmp_path / "new" / "folder"), {"rate": 0.1, "bounds": (0.05, None)})
     one.write(3, ARRAYS, {"history": {"a": [1, None]}})
-    arrays, about = Checkpointer(tmp_path / "new" / "folder", {"rate": 0.1, "bounds": (0.05, None)}).read()
+    arrays, about = Checkpointer(Checkpoint(tmp_path / "new" / "folder"), {"rate": 0.1, "bounds": (0.05, None)}).read()
     assert about["epoch"] == 3
     assert about["history"] == {"a": [1, None]}
     assert {name: values.tolist() for name, values in arrays.items()} == {
@@ -27,7 +27,7 @@ def test_what_is_written_is_read(tmp_path):
 
 
 def test_due_by_epochs_or_by_time(tmp_path, monkeypatch):
-    one = Checkpointer(tmp_path, {}, every_epochs=3, every_minutes=10)
+    one = Checkpointer(Checkpoint(tmp_path, every_epochs=3, every_minutes=10), {})
     assert [one.due(epoch) for epoch in (1, 2, 3)] == [False, False, True]
     one.write(3, ARRAYS, {})
     assert not one.due(5)
@@ -39,7 +39,7 @@ def test_due_by_epochs_or_by_time(tmp_path, monkeypatch):
 
 def test_write_that_fails_leaves_the_old_checkpoint(tmp_path):
     """The file may not grow beyond 10 kB, as if the disk were full."""
-    one = Checkpointer(tmp_path, {})
+    one = Checkpointer(Checkpoint(tmp_path), {})
     one.write(1, ARRAYS, {})
     limits, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
@@ -55,12 +55,12 @@ def test_write_that_fails_leaves_the_old_checkpoint(tmp_path):
 
 def test_missing_checkpoint(tmp_path):
     with pytest.raises(DataError, match="no checkpoint here; train without resume first"):
-        Checkpointer(tmp_path, {}).read()
+        Checkpointer(Checkpoint(tmp_path), {}).read()
 
 
 @pytest.mark.parametrize("damage", ["empty", "short", "noise", "head"])
 def test_damaged_checkpoint(tmp_path, damage):
-    one = Checkpointer(tmp_path, {})
+    one = Checkpointer(Checkpoint(tmp_path), {})
     one.write(1, ARRAYS, {})
     whole = one.path.read_bytes()
     one.path.write_bytes(
@@ -71,10 +71,10 @@ def test_damaged_checkpoint(tmp_path, damage):
 
 
 @pytest.mark.parametrize(
-    "about", [None, "not json", "[]", "{}", '{"format": 2}', '{"format": "x"}', '{"format": 2, "epoch": 1}']
+    "about", [None, "not json", "[]", "{}", '{"format": 3}', '{"format": "x"}', '{"format": 3, "epoch": 1}']
 )
 def test_foreign_file(tmp_path, about):
-    one = Checkpointer(tmp_path, {})
+    one = Checkpointer(Checkpoint(tmp_path), {})
     save_file(ARRAYS, one.path, metadata=None if about is None else {"dpcml": about})
     with pytest.raises(DataError, match="damaged checkpoint"):
         one.read()
@@ -82,7 +82,7 @@ def test_foreign_file(tmp_path, about):
 
 @pytest.mark.parametrize(("number", "way"), [(99, "newer than this; update dpcml"), (1, "older than this; train anew")])
 def test_checkpoint_of_another_format(tmp_path, number, way):
-    one = Checkpointer(tmp_path, {})
+    one = Checkpointer(Checkpoint(tmp_path), {})
     about = {"format": number, "version": "9.0", "identity": {}, "epoch": 1}
     save_file(ARRAYS, one.path, metadata={"dpcml": json.dumps(about)})
     with pytest.raises(DataError, match=rf"written by dpcml 9\.0, {way}"):
@@ -91,9 +91,9 @@ def test_checkpoint_of_another_format(tmp_path, number, way):
 
 @pytest.mark.parametrize("other", [{"rate": 0.2, "dim": 8}, {"rate": 0.1}, {"rate": 0.1, "dim": 8, "more": 1}])
 def test_checkpoint_of_another_run(tmp_path, other):
-    Checkpointer(tmp_path, {"rate": 0.1, "dim": 8}).write(1, ARRAYS, {})
+    Checkpointer(Checkpoint(tmp_path), {"rate": 0.1, "dim": 8}).write(1, ARRAYS, {})
     with pytest.raises(ParameterError, match=r"of a run with (rate=0\.1|dim=8|more=None), this one has"):
-        Checkpointer(tmp_path, other).read()
+        Checkpointer(Checkpoint(tmp_path), other).read()
 
 
 def same(one, other):
@@ -110,7 +110,7 @@ def test_resumed_run_is_bit_identical(parts, model, tmp_path, cut, changes):
     whole = model(**settings).fit(parts.train, parts.valid)
     assert len(whole.history_.epochs) < settings["epochs"] or "patience" not in changes
     stop = [lambda history: len(history.epochs) == cut]
-    options = {"checkpoint": tmp_path, "checkpoint_every": 2}
+    options = {"checkpoint": Checkpoint(tmp_path, every_epochs=2)}
     model(**settings).fit(parts.train, parts.valid, callbacks=stop, **options)
     resumed = model(**settings, n_threads=2).fit(parts.train, parts.valid, resume=True, **options)
     same(whole, resumed)
@@ -120,7 +120,7 @@ def test_resumed_run_is_bit_identical(parts, model, tmp_path, cut, changes):
 def test_resume_without_a_checkpoint_begins_anew(parts, model, tmp_path):
     resumed = model(epochs=2).fit(parts.train, checkpoint=tmp_path, resume=True)
     same(resumed, model(epochs=2).fit(parts.train))
-    with pytest.raises(ParameterError, match="name the folder of the checkpoint"):
+    with pytest.raises(ParameterError, match="pass the folder of the checkpoint"):
         model().fit(parts.train, resume=True)
 
 
@@ -136,7 +136,7 @@ def test_other_parameters_or_data_are_refused(parts, model, tmp_path):
 
 def test_arrays_that_do_not_fit_are_refused(parts, model, tmp_path):
     model(epochs=2).fit(parts.train, checkpoint=tmp_path)
-    one = Checkpointer(tmp_path, {})
+    one = Checkpointer(Checkpoint(tmp_path), {})
     one._check = lambda found: vars(one).update(identity=found)
     arrays, about = one.read()
     one.write(2, {**arrays, "now.item_moments": arrays["now.item_moments"][:-1]}, {"history": about["history"]})

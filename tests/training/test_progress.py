@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from dpcml.training.history import Epoch, History
 from dpcml.training.progress import Progress
+from dpcml.training.trainer import Epoch, History
 
 SHOWN = """
 import numpy as np
-from dpcml.training.history import Epoch, History
+from dpcml.training.trainer import Epoch, History
 from dpcml.training.progress import Progress
 with Progress(4, positives=10**6) as progress:
     history = History("P@3")

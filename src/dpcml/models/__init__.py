@@ -1,21 +1,5 @@
-"""Models, found by name in `MODELS`."""
+"""Models, found by name in `MODELS`; the stub beside this file lists the public names, which are imported lazily."""
 
-from dpcml.models import bpr, dpcml, ease, gfja, ials, item_knn, neural, popularity, rp3beta
-from dpcml.models.base import Recommender
-from dpcml.models.create import create
-from dpcml.models.parameters import MODELS
+import lazy_loader
 
-__all__ = [
-    "MODELS",
-    "Recommender",
-    "bpr",
-    "create",
-    "dpcml",
-    "ease",
-    "gfja",
-    "ials",
-    "item_knn",
-    "neural",
-    "popularity",
-    "rp3beta",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,116 +1,80 @@
-"""The contract that every model keeps."""
+"""`Recommender`, the base class of every model: what a user can ask of any of them."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from inspect import signature
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
+import dpcml
 from dpcml.data.interactions import Interactions, as_interactions
-from dpcml.models.asked import Asked
-from dpcml.models.histories import likes_of
 from dpcml.models.parameters import Removed, current_params
-from dpcml.utils.arrays import Array, FloatArray, IntArray
-from dpcml.utils.checks import check_array, csr_from_arrays, csr_to_arrays
+from dpcml.retrieval.exact import best_by_scores
+from dpcml.retrieval.explain import Reason, by_cooccurrence
+from dpcml.retrieval.request import UserBatch, allowed_items, likes_of
+from dpcml.training.checkpoint import Checkpoint, with_old_keywords
+from dpcml.training.trainer import Callback, FitOptions
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.checks import at_least, check_array, csr_from_arrays, csr_to_arrays, one_id, share
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
 
 
-@dataclass(eq=False)
-class Recommender(Asked):
-    """A model that scores items for users: subclasses are dataclasses whose fields are the hyper-parameters.
+class Lists(NamedTuple):
+    """Recommended items by position."""
 
-    A subclass implements ``_fit`` and ``score``, checks its parameters in ``_check``, names what it has learned in
-    ``_shapes``, so that it can be saved, and is filed in `MODELS`; where it can serve users whom it was not trained
-    on, it implements ``_score_histories`` (all that `FromHistory` asks for).
-    Positions (rows and columns of the training matrix) go into ``score``; external ids go into ``score_new``, and into
-    and out of ``recommend`` and ``similar_items``. Larger scores are better.
+    items: IntArray  # (users, n), best first, -1 where candidates run out
+    scores: FloatArray  # (users, n), minus infinity where candidates run out
+    reasons: list[list[Reason]]  # per user and item; empty unless asked for
+
+
+@dataclass(eq=False)
+class Recommender(ABC):
+    """A model that scores items for users.
+
+    A subclass is a dataclass whose fields are the hyper-parameters. It implements ``_fit``, checks its parameters in
+    ``_check``, names its fitted arrays in ``_shapes``, and is filed in `MODELS` by `register`. It implements
+    ``_score_histories`` if scores follow from the liked items alone, else ``score``, or both.
+
+    Users and items are rows and columns of the training matrix in ``score`` and `top_items`, external ids everywhere
+    else. Larger scores are better.
     """
 
     name: ClassVar[str]
+    iterative: ClassVar[bool] = False  # trained in epochs, so that checkpoints and callbacks apply
     renamed_params: ClassVar[Mapping[str, str]] = {}  # new names by old ones, which work for one version
     removed_params: ClassVar[Mapping[str, Removed]] = {}
+    users_per_block: ClassVar[int | None] = None  # users whose lists are made at once; None for all
 
     def __post_init__(self) -> None:
         self._check()
 
-    def _check(self) -> None:
+    def _check(self) -> None:  # noqa: B027 (a model may have no parameters)
         """Raise a `ParameterError` for a hyper-parameter out of range."""
 
     @abstractmethod
-    def _fit(self, *args: Any, **options: Any) -> None:
-        """Learn from ``train`` and perhaps ``valid``; fitted attributes end in an underscore."""
-
-    @abstractmethod
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return the score of every item for some users, larger is better.
-
-        Parameters
-        ----------
-        users
-            Row positions in the training data.
-
-        Returns
-        -------
-        FloatArray
-            Shape (users, items); seen items are scored like all others.
-        """
+    def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
+        """Learn from ``train``; set fitted attributes, whose names end in an underscore."""
 
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return name and shape of each fitted array or sparse matrix of float32; ``train_`` is known by then."""
+        """Return name and shape of each fitted array or sparse matrix of float32; ``train_`` is set."""
 
-    def to_arrays(self) -> dict[str, Array]:
-        """Return the arrays that, with parameters and training data, are the whole fitted model.
-
-        Examples
-        --------
-        >>> from dpcml import Popularity
-        >>> Popularity().fit(np.eye(2)).to_arrays()
-        {'item_counts_': array([1., 1.], dtype=float32)}
-        """
-        arrays: dict[str, Array] = {}
-        for name, shape in self._shapes().items():
-            learned = vars(self).get(name)
-            if isinstance(learned, sparse.csr_array):
-                arrays |= csr_to_arrays(name, learned)
-            else:
-                arrays[name] = check_array(vars(self), name, shape, "f")
-        return arrays
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, Array], train: Interactions, parameters: Mapping[str, Any] | None = None
+    @with_old_keywords
+    def fit(
+        self,
+        train: Any,
+        valid: Any = None,
+        *,
+        checkpoint: str | Path | Checkpoint | None = None,
+        resume: bool = False,
+        callbacks: Sequence[Callback] = (),
+        progress: bool | None = None,
     ) -> Self:
-        """Return the fitted model that `to_arrays` gave the arrays of; they are not copied.
-
-        Parameters
-        ----------
-        arrays
-            What `to_arrays` returned.
-        train
-            The training data.
-        parameters
-            Hyper-parameters; those of an older version are translated without a warning.
-        """
-        model = cls().set_params(**current_params(cls, parameters or {}, warn=False))
-        model.train_ = train
-        model._set_arrays(arrays)
-        return model
-
-    def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Set the fitted attributes; ``train_`` is set already."""
-        for name, shape in self._shapes().items():
-            if any(part.startswith(f"{name}.") for part in arrays):
-                setattr(self, name, csr_from_arrays(arrays, name, (shape[0], shape[1]), "f"))
-            else:
-                setattr(self, name, check_array(arrays, name, shape, "f"))
-
-    def fit(self, train: Any, valid: Any = None, **options: Any) -> Self:
         """Learn from positives.
 
         Parameters
@@ -118,30 +82,47 @@ class Recommender(Asked):
         train
             `Interactions`, a scipy matrix of shape (users, items), or a frame with user and item columns.
         valid
-            Held-out positives over the same users and items, for models that stop early.
-        **options
-            What trained models take besides: ``checkpoint``, ``resume``, ``callbacks``, ``progress``.
+            Held-out positives over the same users and items: models trained in epochs keep the state that is best on
+            them. Other models ignore it.
+        checkpoint
+            Folder for checkpoints, written every 10 epochs or 5 minutes, or a `Checkpoint` with other intervals; Ctrl-C
+            then stops after the running epoch and leaves a checkpoint. An error for models that learn in one step.
+        resume
+            Go on from the checkpoint, if there is one; the result has the same bits as a run without a break.
+        callbacks
+            Functions that are called with the `History` after every epoch; a true result ends the training.
+        progress
+            Show a progress bar on standard error; by default if it is a terminal. Ignored by models without epochs.
         """
-        self._check_options(options)
+        options = FitOptions(checkpoint, resume, callbacks, progress)
+        if not self.iterative:
+            options.refuse(type(self).__name__)
         data = as_interactions(train)
         if not data.n_positives:
             raise DataError(f"{type(self).__name__} cannot learn from {data!r}: training needs at least one positive")
-        self._fit(data, None if valid is None else as_interactions(valid), **options)
+        self._fit(data, None if valid is None else as_interactions(valid), options)
         self.train_ = data
         return self
 
-    def _check_options(self, options: Mapping[str, Any]) -> None:
-        taken = signature(self._fit).parameters.values()
-        if any(one.kind is one.VAR_KEYWORD for one in taken):
-            return
-        known = [one.name for one in taken if one.kind is one.KEYWORD_ONLY]
-        for name in options:
-            if name not in known:
-                can = f"it takes {', '.join(known)}" if known else "it learns in one step and takes no options"
-                raise ParameterError(f"{type(self).__name__}.fit has no option {name!r}: {can}")
+    def check_fitted(self) -> Interactions:
+        """Return the training data; raise a `NotFittedError` before `fit`.
+
+        Examples
+        --------
+        >>> from dpcml import Popularity
+        >>> Popularity().check_fitted()
+        Traceback (most recent call last):
+        ...
+        dpcml.utils.errors.NotFittedError: this Popularity is not fitted yet: call fit(train) first
+        """
+        if not hasattr(self, "train_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(train) first")
+        return self.train_
+
+    # Parameters and arrays
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyper-parameters by name; ``deep`` changes nothing, as no parameter is a model.
+        """Return the hyper-parameters by name; ``deep`` changes nothing, as no parameter is a model itself.
 
         Examples
         --------
@@ -152,7 +133,7 @@ class Recommender(Asked):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def set_params(self, **values: Any) -> Self:
-        """Change hyper-parameters; the model must be fitted anew afterwards.
+        """Change hyper-parameters; the model must be fitted again afterwards.
 
         Examples
         --------
@@ -168,13 +149,86 @@ class Recommender(Asked):
         for name in values:
             if name not in known:
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}: {did_you_mean(name, known)}")
-        type(self)(**{**known, **values})  # checks all of them together before any is changed
+        type(self)(**{**known, **values})  # checks all of them before any is changed
         for name, value in values.items():
             setattr(self, name, value)
         return self
 
+    def to_arrays(self) -> dict[str, Array]:
+        """Return the arrays that, with parameters and training data, are the whole fitted model.
+
+        Examples
+        --------
+        >>> from dpcml import Popularity
+        >>> Popularity().fit(np.eye(2)).to_arrays()
+        {'item_counts_': array([1., 1.], dtype=float32)}
+        """
+        self.check_fitted()
+        arrays: dict[str, Array] = {}
+        for name, shape in self._shapes().items():
+            learned = vars(self).get(name)
+            if isinstance(learned, sparse.csr_array):
+                arrays |= csr_to_arrays(name, learned)
+            else:
+                arrays[name] = check_array(vars(self), name, shape, "f")
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, Array], train: Interactions, parameters: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return a fitted model from what `to_arrays` returned; arrays are checked, not copied.
+
+        Parameters
+        ----------
+        arrays
+            Fitted arrays by name.
+        train
+            The training data.
+        parameters
+            Hyper-parameters; old names are translated without a warning.
+        """
+        model = cls().set_params(**current_params(cls, parameters or {}, warn=False))
+        model.train_ = train
+        model._set_arrays(arrays)
+        return model
+
+    def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Set the fitted attributes; ``train_`` is set already."""
+        for name, shape in self._shapes().items():
+            if any(part.startswith(f"{name}.") for part in arrays):
+                setattr(self, name, csr_from_arrays(arrays, name, (shape[0], shape[1]), "f"))
+            else:
+                setattr(self, name, check_array(arrays, name, shape, "f"))
+
+    def save(self, folder: str | Path, *, record: Mapping[str, Any] | None = None) -> Path:
+        """Write the fitted model to a folder; see `dpcml.save`."""
+        return dpcml.save(self, folder, record=record)
+
+    def _identity(self) -> dict[str, Any]:
+        """Return model and parameters, by which a checkpoint is known."""
+        return {**self.get_params(), "model": self.name}
+
+    # Scores
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the score of every item for some users, larger is better.
+
+        Parameters
+        ----------
+        users
+            Row positions in the training data.
+
+        Returns
+        -------
+        FloatArray
+            Shape (users, items); seen items are scored like all others.
+        """
+        rows = self._rows(users)
+        return self._score_histories(self.check_fitted().csr[rows])
+
     def score_new(self, histories: Any) -> FloatArray:
-        """Return the score of every item for users who were not in the training data, from what they like.
+        """Return the score of every item for users who were not in the training data, from the items they like.
 
         Parameters
         ----------
@@ -200,29 +254,14 @@ class Recommender(Asked):
         return scores[0] if single else scores
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
-        """Return scores from the likes of users, known or new: ones in a matrix of shape (users, items), as scores."""
+        """Return scores of shape (users, items) from likes of the same shape, for known or new users."""
         raise ParameterError(
             f"{type(self).__name__} cannot serve users it was not trained on: fit it anew with their positives, or use"
             " itemknn, rp3beta, ease, ials or dpcml"
         )
 
-    def check_fitted(self) -> Interactions:
-        """Return the training data, or raise a `NotFittedError`.
-
-        Examples
-        --------
-        >>> from dpcml import Popularity
-        >>> Popularity().check_fitted()
-        Traceback (most recent call last):
-        ...
-        dpcml.utils.errors.NotFittedError: this Popularity is not fitted yet: call fit(train) first
-        """
-        if not hasattr(self, "train_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(train) first")
-        return self.train_
-
     def _rows(self, users: Sequence[int] | IntArray) -> IntArray:
-        """Return user positions as an array, checked against the training data."""
+        """Return user rows as an array, checked against the training data."""
         rows = np.atleast_1d(np.asarray(users))
         n_users = self.check_fitted().n_users
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
@@ -233,15 +272,233 @@ class Recommender(Asked):
             )
         return rows.astype(np.int64)
 
+    # Lists
 
-class FromHistory(Recommender):
-    """A model whose scores follow from a user's positives alone, so that new users are served like those it knows."""
+    def recommend(
+        self,
+        users: Any,
+        n: int = 10,
+        *,
+        exclude_seen: bool = True,
+        items: Sequence[Any] | Array | None = None,
+        where: Mapping[str, Any] | None = None,
+        mix: float = 0.0,
+        explain: bool = False,
+    ) -> tuple[Any, ...]:
+        """Return the best items for one user or several.
 
-    @abstractmethod
-    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
-        """Return scores of shape (users, items) from likes of the same shape."""
+        Parameters
+        ----------
+        users
+            One external user id, or a sequence of them.
+        n
+            Length of the lists, at most.
+        exclude_seen
+            Leave out the user's training positives.
+        items
+            External ids of the candidates; all items by default.
+        where
+            Conditions on items: ``{"category": "Horror"}``, or a list of values of which one must match; ``title``
+            matches a part of the title.
+        mix
+            For models with interests, from 0 (the best scores) over 0.5 (interests in the shares they have in the
+            history) to 1 (equal shares).
+        explain
+            Also return reasons.
 
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return the score of every item, from what the users like; shape (users, items)."""
-        rows = self._rows(users)
-        return self._score_histories(self.check_fitted().csr[rows])
+        Returns
+        -------
+        ids, scores
+            Best first; shape (up to n,) for one user, (users, up to n) for several. If one of several users has fewer
+            candidates than the others, the rest of the row has id -1 (``None`` for text ids) and score minus infinity.
+        reasons
+            With ``explain``: a list of `Reason`, or for several users a list of such lists.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> model = ItemKNN(k=2, shrink=0).fit(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0]]))
+        >>> ids, scores, reasons = model.recommend(3, n=1, explain=True)
+        >>> ids, reasons[0].text
+        (array([1]), 'because you like 0')
+        """
+        train = self.check_fitted()
+        batch = UserBatch.known(train, train.user_rows(np.atleast_1d(users)))
+        candidates = allowed_items(train, items, where)
+        lists = self.top_items(batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, explain=explain)
+        return self._with_ids(lists, np.ndim(users) == 0, explain)
+
+    def recommend_new(
+        self,
+        history: Any,
+        n: int = 10,
+        *,
+        exclude_seen: bool = True,
+        items: Sequence[Any] | Array | None = None,
+        where: Mapping[str, Any] | None = None,
+        mix: float = 0.0,
+        explain: bool = False,
+    ) -> tuple[Any, ...]:
+        """Return the best items for users who were not in the training data, from the items they like.
+
+        Parameters
+        ----------
+        history
+            External ids of the items that one user likes, or a sequence of such sequences, one per user.
+        n, exclude_seen, items, where, mix, explain
+            As for `recommend`; seen items are those in the history.
+
+        Returns
+        -------
+        ids, scores, reasons
+            As from `recommend`.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> model = ItemKNN(k=2, shrink=0).fit(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]]))
+        >>> model.recommend_new([0], n=1)[0]
+        array([1])
+        """
+        train = self.check_fitted()
+        likes, single = likes_of(history, train)
+        batch, candidates = UserBatch(likes), allowed_items(train, items, where)
+        lists = self.top_items(batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, explain=explain)
+        return self._with_ids(lists, single, explain)
+
+    def top_items(
+        self,
+        users: UserBatch,
+        n: int = 10,
+        *,
+        candidates: BoolArray | None = None,
+        exclude_seen: bool = True,
+        mix: float = 0.0,
+        explain: bool = False,
+    ) -> Lists:
+        """Return the best items of a batch of users by position; `recommend` adds external ids.
+
+        Parameters
+        ----------
+        users
+            Users with the items they like.
+        n, exclude_seen, mix, explain
+            As for `recommend`.
+        candidates
+            Mask of the items that may be recommended, shape (items,); all by default.
+        """
+        train = self.check_fitted()
+        at_least("n", n, 1)
+        share("mix", mix)
+        allowed = np.ones(train.n_items, dtype=bool) if candidates is None else candidates
+        longest = min(int(n), int(np.count_nonzero(allowed)))  # a sum would take as long as a search in an index
+        items, scores, reasons = [], [], list[list[Reason]]()
+        for block in users.blocks(self.users_per_block or max(len(users), 1)):
+            best, values = self._best(block, longest, allowed, exclude_seen, float(mix))
+            items.append(best)
+            scores.append(values)
+            if explain:
+                reasons += self._reasons(block, best)
+        return Lists(np.concatenate(items), np.concatenate(scores), reasons)
+
+    def _best(
+        self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
+    ) -> tuple[IntArray, FloatArray]:
+        """Return positions and scores of the best items of each user; shape (users, n), -1 where they run out."""
+        if mix:
+            name = type(self).__name__
+            raise ParameterError(
+                f"mix={mix:g}: {name} knows no interests to mix; leave mix at 0, or use dpcml, cml or gfja"
+            )
+
+        def score(first: int, last: int) -> FloatArray:
+            if users.rows is None:
+                return self._score_histories(users.likes[first:last])
+            return self.score(users.rows[first:last])
+
+        return best_by_scores(score, len(users), n, users.seen(exclude_seen), allowed)
+
+    def _with_ids(self, lists: Lists, single: bool, explain: bool) -> tuple[Any, ...]:
+        longest = int((lists.items >= 0).sum(axis=1).max(initial=0))
+        best, scores = lists.items[:, :longest], lists.scores[:, :longest]
+        ids = self.check_fitted().item_ids[best]
+        if (best < 0).any():
+            ids[best < 0] = -1 if ids.dtype.kind == "i" else None
+        found = (ids, scores, lists.reasons) if explain else (ids, scores)
+        return tuple(part[0] for part in found) if single else found
+
+    # Reasons and similarity
+
+    def explain(self, user: Any, items: Any) -> list[Reason]:
+        """Return why each of some items would be recommended to a user.
+
+        Parameters
+        ----------
+        user
+            External id of one user.
+        items
+            External ids of items.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> model = ItemKNN(k=2, shrink=0).fit(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0]]))
+        >>> model.explain(3, [1])[0].text
+        'because you like 0'
+        """
+        train = self.check_fitted()
+        users = UserBatch.known(train, train.user_rows(one_id("user", user)))
+        return self._reasons(users, train.item_columns(np.atleast_1d(items))[None])[0]
+
+    def _reasons(self, users: UserBatch, best: IntArray) -> list[list[Reason]]:
+        """Return a reason for each item of each list; -1 ends a list."""
+        train = self.check_fitted()
+        return [
+            by_cooccurrence(row[row >= 0], users.liked(k), train.by_item, train.items) for k, row in enumerate(best)
+        ]
+
+    def similar_items(self, item: Any, n: int = 10) -> tuple[Array, FloatArray]:
+        """Return the items most similar to one item: external ids and similarities, best first.
+
+        Examples
+        --------
+        >>> from dpcml import ItemKNN
+        >>> ItemKNN(shrink=0).fit(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])).similar_items(0, n=1)[0]
+        array([1])
+        """
+        train = self.check_fitted()
+        at_least("n", n, 1)
+        column = train.item_columns(one_id("item", item))
+        return _most_similar(self._similarity(column)[0], column, n, train.item_ids)
+
+    def similar_users(self, user: Any, n: int = 10) -> tuple[Array, FloatArray]:
+        """Return the users most similar to one user: external ids and similarities, best first.
+
+        Examples
+        --------
+        >>> from dpcml import Popularity
+        >>> Popularity().fit(np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0]])).similar_users(0, n=1)[0]
+        array([2])
+        """
+        train = self.check_fitted()
+        at_least("n", n, 1)
+        row = train.user_rows(one_id("user", user))
+        return _most_similar(self._user_similarity(int(row[0])), row, n, train.user_ids)
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        """Return the similarity of some items to all; shape (columns, items)."""
+        raise ParameterError(f"{type(self).__name__} has no notion of similar items: use itemknn or ease")
+
+    def _user_similarity(self, row: int) -> FloatArray:
+        """Return the similarity of all users to one, here the cosine of their likes; shape (users,)."""
+        train = self.check_fitted()
+        shared = np.bincount(train.by_item[train.of(row)].indices, minlength=train.n_users)
+        return np.asarray(shared / np.sqrt(np.maximum(train.per_user * train.per_user[row], 1)))
+
+
+def _most_similar(similarity: FloatArray, own: IntArray, n: int, ids: Array) -> tuple[Array, FloatArray]:
+    """Return ids and values of the largest similarities, without the item or user itself."""
+    similarity = similarity.astype(np.float32)
+    similarity[own] = -np.inf
+    best = np.argsort(-similarity, kind="stable")[: min(int(n), len(ids) - 1)]
+    return ids[best], similarity[best]

@@ -1,10 +1,11 @@
-"""What models with several vectors per user can tell: interests, reasons, mixed lists, vectors of new people."""
+"""`MultiInterest`: models with several vectors per user and one per item, trained by the engine."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -12,101 +13,178 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merge import merge
 from dpcml.models.base import Recommender
-from dpcml.models.histories import likes_of
 from dpcml.models.partial import grow
-from dpcml.models.people import People
-from dpcml.models.vectors import nearest_scores
 from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
-from dpcml.retrieval.exact import Catalogue, Seen, best_by_distance, nothing_seen, queues_by_distance, seen_of
+from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores, queues_by_distance
+from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import RATE, FoldIn
-from dpcml.retrieval.interests import Interest, distances, group, interests_of
-from dpcml.retrieval.mix import mixed_lists
-from dpcml.retrieval.reasons import Reason, by_interest
-from dpcml.training.engine import TrainConfig, objective_of
+from dpcml.retrieval.profile import Interest, UserProfile, distances
+from dpcml.retrieval.request import UserBatch, likes_of
+from dpcml.retrieval.rerank import mixed_lists
+from dpcml.training.engine import Engine, TrainConfig, objective_of
+from dpcml.training.init import INITS
+from dpcml.training.order import default_user_run
+from dpcml.training.samplers import SAMPLERS, check_negatives
+from dpcml.training.trainer import FitOptions, Trainer
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
-from dpcml.utils.checks import at_least, one_id
+from dpcml.utils.checks import at_least, choice, one_id, positive
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.threads import over_rows
+from dpcml.utils.threads import over_rows, thread_count
 
-PEOPLE_AT_ONCE = 1024  # whose vectors are looked up or found together
-DENSE = 0.05  # share of positives from which on fold-in takes smaller steps: negatives are often likes not seen yet
-BY_INDEX = 100  # longest lists that are looked for in an index
+DENSE = 0.05  # share of positives above which fold-in takes smaller steps: negatives are often unseen positives
+BY_INDEX = 100  # longest lists that are searched in an index
 
 
+@dataclass(eq=False, kw_only=True)
 class MultiInterest(Recommender):
-    """A model with C vectors per user and one per item; an item is as good as its squared distance to the nearest."""
+    """A model with C vectors per user and one per item; the score of an item falls with its distance to the nearest.
 
-    ann_from: ClassVar[int] = 200_000  # items from which on an index is used, once there is one
-    n_vectors: int
-    learning_rate: float
-    user_vectors_: FloatArray  # (users, C, d)
-    item_vectors_: FloatArray  # (items, d)
+    A subclass adds its own parameters, ``n_vectors`` and `train_config`.
+
+    Parameters
+    ----------
+    dim
+        Dimension of the vectors, d.
+    margin
+        How much closer a positive must be than a negative.
+    negatives
+        ``hard`` (the closest of uniform candidates), ``uniform``, ``popularity`` (all candidates), or ``two-stage``
+        (candidates by popularity, one that is similar to the positive).
+    n_candidates
+        Candidates per positive, S; by default from 10 for dense data to 30 for sparse data: in dense data, the hardest
+        of many candidates is often a positive that was not seen yet.
+    popularity_exponent
+        ``popularity`` and ``two-stage`` draw candidates by training frequency to this power.
+    init
+        Initial vectors: ``spectral`` or ``random``; see `dpcml.training.init`.
+    optimizer
+        ``adam`` or ``adagrad``, on touched rows.
+    learning_rate, schedule
+        Initial rate, and how it falls: ``constant``, ``linear``, ``cosine``.
+    batch_size, epochs
+        Positives per step, and passes over all positives.
+    max_user_run
+        Positives of one user that are adjacent in a batch, at most: 1 shuffles all positives, as in the paper; longer
+        runs reuse cached user vectors, which is faster on large data. By default from 1 to 4, an eighth of the mean
+        number of positives per user: for users with few positives, long runs cost accuracy.
+    validate_every, patience, metric
+        With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
+        ``patience`` evaluations without improvement (None: never), and keep the best state.
+    random_state
+        Seed: the same seed gives the same bits, whatever the number of threads.
+    n_threads
+        Threads; all cores by default.
+    """
+
+    dim: int = 100
+    margin: float = 1.0
+    negatives: str = "hard"
+    n_candidates: int | None = None
+    popularity_exponent: float = 1.0
+    init: str = "spectral"
+    optimizer: Literal["adam", "adagrad"] = "adam"
+    learning_rate: float = 0.003
+    schedule: str = "linear"
+    batch_size: int = 256
+    epochs: int = 50
+    max_user_run: int | None = None
+    validate_every: int = 5
+    patience: int | None = 4
+    metric: str = "P@3"
+    random_state: int = 0
+    n_threads: int | None = None
+
+    iterative = True
+    renamed_params = {"together": "max_user_run", "start": "init", "optimiser": "optimizer"}  # noqa: RUF012
+    users_per_block = 1024
+    ann_from: ClassVar[int] = 200_000  # catalogue size above which an index is used, once there is one
+
+    @property
+    @abstractmethod
+    def n_vectors(self) -> int:
+        """Vectors per user, C."""
 
     @abstractmethod
-    def _plan(self, train_data: Interactions) -> TrainConfig:
-        """Return how the model is trained, beside the vectors."""
+    def train_config(self, train: Interactions) -> TrainConfig:
+        """Return what an epoch of training does on some data; the margin is in squared distances."""
 
-    def _from_distance(self, scores: FloatArray) -> FloatArray:
-        """Return the model's own scores from minus squared distances."""
-        return scores
+    def _config(
+        self,
+        train: Interactions,
+        *,
+        margin: float,
+        users_on_sphere: bool,
+        items_on_sphere: bool = False,
+        diversity: tuple[float, float] = (-np.inf, np.inf),
+        diversity_weight: float = 0.0,
+        diversity_per_pair: bool = False,
+    ) -> TrainConfig:
+        """Return the configuration with the common parameters and some of a subclass."""
+        return TrainConfig(
+            sampler=SAMPLERS[self.negatives].with_exponent(self.popularity_exponent),
+            n_candidates=self.n_candidates or _default_candidates(train),
+            margin=margin,
+            diversity=diversity,
+            diversity_weight=diversity_weight,
+            diversity_per_pair=diversity_per_pair,
+            users_on_sphere=users_on_sphere,
+            items_on_sphere=items_on_sphere,
+            optimizer=self.optimizer,
+            batch_size=self.batch_size,
+            max_user_run=self.max_user_run or default_user_run(train.n_positives, train.n_users),
+            seed=self.random_state,
+            n_threads=thread_count(self.n_threads),
+        )
 
-    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
-        """Return the score of every item by its distance to the nearest of each user's vectors; (users, items)."""
-        rows = self._rows(users)
-        return self._from_distance(nearest_scores(self.user_vectors_[rows], self.item_vectors_))
+    def _check(self) -> None:
+        Trainer.from_params(self.get_params())
+        at_least("random_state", self.random_state, 0)
+        for field in ("dim", "batch_size"):
+            at_least(field, getattr(self, field), 1)
+        for field in ("n_candidates", "max_user_run"):
+            if getattr(self, field) is not None:
+                at_least(field, getattr(self, field), 1)
+        positive("margin", self.margin)
+        positive("popularity_exponent", self.popularity_exponent, or_zero=True)
+        choice("optimizer", self.optimizer, ("adam", "adagrad"))
+        choice("negatives", self.negatives, tuple(SAMPLERS))
+        choice("init", self.init, tuple(INITS))
 
-    def fold_in(self, items: Any) -> FloatArray:
-        """Return the vectors of somebody who likes some items, found as in training while items stay where they are.
+    # Training
 
-        Parameters
-        ----------
-        items
-            External ids of the liked items: those of a new user, or all of a user whose likes have changed.
+    def make_engine(self, train: Interactions) -> Engine:
+        """Return the engine that trains this model, with initial vectors."""
+        rng = np.random.default_rng(self.random_state)
+        users, items = INITS[self.init](train, self.n_vectors, self.dim, rng)
+        return Engine(train, users, items, self.train_config(train))
 
-        Returns
-        -------
-        FloatArray
-            Shape (C, d); the same items give the same bits.
-        """
-        likes, single = likes_of(items, self.check_fitted())
-        if not single:
-            raise ParameterError("fold_in takes the items of one person: call it for each")
-        return np.asarray(self._fold(likes)[0])
+    def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
+        check_negatives(train)
+        engine = self.make_engine(train)
+        trainer = Trainer.from_params(self.get_params())
+        self.history_ = trainer.fit(engine, EngineScorer(engine), train, valid, options, self._identity())
+        self.user_vectors_, self.item_vectors_ = engine.release()
 
-    def interests(self, user: Any) -> list[Interest]:
-        """Return a user's interests: the vectors as named groups of the user's history, largest share first.
-
-        Examples
-        --------
-        >>> from dpcml import DPCML
-        >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
-        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
-        >>> round(sum(interest.share for interest in model.interests(0)), 6)
-        1.0
-        """
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
         train = self.check_fitted()
-        return self._interests(People.known(train, train.user_rows(one_id("user", user))))[0]
-
-    def interests_new(self, history: Any) -> list[Interest]:
-        """Return the interests of somebody who was not in the training data, from what they like."""
-        likes, single = likes_of(history, self.check_fitted())
-        if not single:
-            raise ParameterError("interests_new takes the history of one person: call it for each")
-        return self._interests(People(likes))[0]
+        return {
+            "user_vectors_": (train.n_users, self.n_vectors, self.dim),
+            "item_vectors_": (train.n_items, self.dim),
+        }
 
     def partial_fit(self, more: Any, *, epochs: int = 10) -> Self:
-        """Take in new users, new items and new positives, without training everything anew.
+        """Add new users, new items and new positives without training from the beginning.
 
-        Old items keep their vectors, and so do users without a new positive: what they are recommended changes only
-        where a new item is better. Many small steps lead away from what a full training finds: train anew at times.
+        Old items keep their vectors, and so do users without a new positive: their lists change only where a new item
+        is better. After many small steps the model differs from a full training: train anew at times.
 
         Parameters
         ----------
         more
             The new positives: `Interactions`, a scipy matrix, or a frame, by external ids.
         epochs
-            Passes over the positives of users with something new, after new users were folded in and new items were
-            placed among their users; 0 is for that alone.
+            Passes over the positives of users with new positives, after new users were folded in and new items got
+            vectors near their users; 0 does only the latter.
 
         Examples
         --------
@@ -127,11 +205,147 @@ class MultiInterest(Recommender):
         self.train_ = both
         return self
 
-    def prepare_index(self) -> bool:
-        """Make an index of the items, or load the one that was made before, where the catalogue is large enough.
+    # Scores and vectors
 
-        Without one in the cache folder (``DPCML_CACHE``), lists are found exactly. Takes minutes for millions of items,
-        the first time.
+    def _from_distance(self, scores: FloatArray) -> FloatArray:
+        """Return the model's own scores from minus squared distances."""
+        return scores
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the score of every item by its distance to the nearest of each user's vectors; (users, items)."""
+        rows = self._rows(users)
+        return self._from_distance(nearest_scores(self.user_vectors_[rows], self.item_vectors_))
+
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
+
+    def fold_in(self, items: Any) -> FloatArray:
+        """Return vectors for a user who likes some items: those of training, with all item vectors fixed.
+
+        Parameters
+        ----------
+        items
+            External ids of the liked items, of a new user or of one whose likes have changed.
+
+        Returns
+        -------
+        FloatArray
+            Shape (C, d); the same items give the same bits.
+        """
+        likes, single = likes_of(items, self.check_fitted())
+        if not single:
+            raise ParameterError("fold_in takes the items of one user: call it for each")
+        return np.asarray(self._fold(likes)[0])
+
+    def _fold(self, likes: sparse.csr_array) -> FloatArray:
+        """Return vectors for likes of shape (users, items); shape (users, C, d)."""
+        found = np.empty((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
+        fold: FoldIn = self._cached("fold_in", self.make_fold_in)
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                found[k] = fold.vectors(self.item_vectors_, likes.indices[likes.indptr[k] : likes.indptr[k + 1]])
+
+        over_rows(work, len(found))
+        return found
+
+    def make_fold_in(self) -> FoldIn:
+        """Return the solver for vectors of new users, with the objective of training."""
+        train = self.check_fitted()
+        config = self.train_config(train)
+        exponent, density = config.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
+        return FoldIn(
+            objective_of(config, self.item_vectors_.shape[1]),
+            self.n_vectors,
+            config.n_candidates,
+            config.sampler.choice,
+            np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
+            config.seed,
+            rate=RATE * min(1.0, DENSE / density),
+        )
+
+    def _vectors(self, users: UserBatch) -> FloatArray:
+        """Return the vectors of known or new users; shape (users, C, d)."""
+        if users.vectors is None:
+            known = users.rows is not None
+            users.vectors = self.user_vectors_[users.rows] if known else self._fold(users.likes)
+        return users.vectors
+
+    # Lists and interests
+
+    def _best(
+        self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
+    ) -> tuple[IntArray, FloatArray]:
+        catalogue: Catalogue = self._cached("catalogue", lambda: Catalogue.of(self.item_vectors_))
+        if not allowed.all():
+            catalogue = catalogue.only(np.flatnonzero(allowed))
+        vectors, seen = self._vectors(users), users.seen(exclude_seen)
+        index = self._index() if n <= BY_INDEX and allowed.all() else None
+        if mix:
+            shares = np.reshape([profile.shares for profile in self._profiles(users)], vectors.shape[:2])
+            queues, queue_scores = queues_by_distance(vectors, catalogue, n, seen)
+            best, scores = mixed_lists(queues, queue_scores, shares, n, mix)
+        elif index is not None:
+            best, scores = best_with_index(index, vectors, catalogue, n, seen)
+        else:
+            best, scores = best_by_distance(vectors, catalogue, n, seen)
+        return best, self._from_distance(scores)
+
+    def _profiles(self, users: UserBatch) -> list[UserProfile]:
+        """Return the profile of each user, made once per batch."""
+        if users.profiles is None:
+            vectors = self._vectors(users)
+            users.profiles = [UserProfile(vectors[k], self.item_vectors_, users.liked(k)) for k in range(len(users))]
+        return users.profiles
+
+    def _reasons(self, users: UserBatch, best: IntArray) -> list[list[Reason]]:
+        table = self.check_fitted().items
+        profiles = self._profiles(users)
+        return [by_interest(row[row >= 0], profile, table) for row, profile in zip(best, profiles, strict=True)]
+
+    def interests(self, user: Any) -> list[Interest]:
+        """Return a user's interests: the vectors with the liked items nearest to each, largest share first.
+
+        Examples
+        --------
+        >>> from dpcml import DPCML
+        >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
+        >>> round(sum(interest.share for interest in model.interests(0)), 6)
+        1.0
+        """
+        train = self.check_fitted()
+        users = UserBatch.known(train, train.user_rows(one_id("user", user)))
+        return self._profiles(users)[0].interests(train.items)
+
+    def interests_new(self, history: Any) -> list[Interest]:
+        """Return the interests of a user who was not in the training data, from the items they like."""
+        train = self.check_fitted()
+        likes, single = likes_of(history, train)
+        if not single:
+            raise ParameterError("interests_new takes the history of one user: call it for each")
+        return self._profiles(UserBatch(likes))[0].interests(train.items)
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        return nearest_scores(self.item_vectors_[columns][:, None, :], self.item_vectors_)
+
+    def _user_similarity(self, row: int) -> FloatArray:
+        """Return minus the distance from each of a user's vectors to the nearest of others', weighted by share."""
+        train = self.check_fitted()
+        profile = self._profiles(UserBatch.known(train, np.array([row])))[0]
+        vectors, shares = profile.vectors, profile.shares
+        weights = shares if shares.any() else np.full(len(vectors), 1 / len(vectors))
+        others = self.user_vectors_.reshape(-1, vectors.shape[1])
+        apart = distances(vectors, others).reshape(len(vectors), train.n_users, -1)
+        return np.asarray(-np.einsum("c,cu->u", weights, apart.min(axis=2)))
+
+    # What follows from the item vectors
+
+    def prepare_index(self) -> bool:
+        """Build the index of the items, or load the cached one, if the catalogue is large enough.
+
+        Without an index in the cache folder (``DPCML_CACHE``), search is exact. The first build takes minutes for
+        millions of items.
 
         Returns
         -------
@@ -141,125 +355,43 @@ class MultiInterest(Recommender):
         self.check_fitted()
         if len(self.item_vectors_) < self.ann_from:
             return False
-        self._kept()["index"] = index_of(self.item_vectors_)
+        self._cache()["index"] = index_of(self.item_vectors_)
         return True
 
     def _index(self) -> AnnIndex | None:
-        """Return the index, if there is one already."""
+        """Return the index if there is one already."""
         if len(self.item_vectors_) < self.ann_from or not available():
             return None
-        found: AnnIndex | None = self._once("index", lambda: index_of(self.item_vectors_, build=False))
+        found: AnnIndex | None = self._cached("index", lambda: index_of(self.item_vectors_, build=False))
         return found
 
-    def _vectors(self, people: People) -> FloatArray:
-        """Return the vectors of known or new people; shape (people, C, d)."""
-        if people.rows is not None:
-            return np.asarray(self.user_vectors_[people.rows])
-        if "vectors" not in people.found:
-            people.found["vectors"] = self._fold(people.likes)
-        return np.asarray(people.found["vectors"])
+    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returned first, for as long as the model has the same item vectors."""
+        cache = self._cache()
+        if name not in cache:
+            cache[name] = make()
+        return cache[name]
 
-    def _fold(self, likes: sparse.csr_array) -> FloatArray:
-        """Return vectors for likes of shape (people, items); shape (people, C, d)."""
-        found = np.empty((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
-        how = self._once("folding", self._folding)
+    def _cache(self) -> dict[str, Any]:
+        cache: dict[str, Any] = self.__dict__.get("_made", {})
+        if cache.get("items") is not self.item_vectors_:
+            cache = {"items": self.item_vectors_}
+            self._made: dict[str, Any] = cache
+        return cache
 
-        def work(first: int, last: int) -> None:
-            for k in range(first, last):
-                found[k] = how.vectors(self.item_vectors_, likes.indices[likes.indptr[k] : likes.indptr[k + 1]])
 
-        over_rows(work, len(found))
-        return found
+@dataclass(frozen=True)
+class EngineScorer:
+    """Scores of an engine in the middle of training."""
 
-    def _folding(self) -> FoldIn:
-        """Return how vectors of new people are found."""
-        train = self.check_fitted()
-        plan = self._plan(train)
-        exponent, density = plan.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
-        return FoldIn(
-            objective_of(plan, self.item_vectors_.shape[1]),
-            self.n_vectors,
-            plan.n_candidates,
-            plan.sampler.choice,
-            np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
-            plan.seed,
-            rate=RATE * min(1.0, DENSE / density),
-        )
+    engine: Engine
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what follows from the items' vectors, made when it is asked for first and kept while they stay."""
-        kept = self._kept()
-        if name not in kept:
-            kept[name] = make()
-        return kept[name]
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores of shape (users, items)."""
+        return nearest_scores(self.engine.padded_user_vectors[users], self.engine.items.vectors)
 
-    def _kept(self) -> dict[str, Any]:
-        """Return what was made of the items' vectors that the model has now."""
-        kept: dict[str, Any] = self.__dict__.get("_made", {})
-        if kept.get("of") is not self.item_vectors_:
-            kept = {"of": self.item_vectors_}
-            self._made: dict[str, Any] = kept
-        return kept
 
-    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
-        return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
-
-    def _best(self, people: People, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
-        index = self._index() if n <= BY_INDEX and allowed.all() else None
-
-        def find(vectors: FloatArray, some: People, catalogue: Catalogue, seen: Seen) -> tuple[IntArray, FloatArray]:
-            if index is not None:
-                return best_with_index(index, vectors, catalogue, n, seen)
-            return best_by_distance(vectors, catalogue, n, seen)
-
-        return self._in_blocks(find, people, allowed, exclude_seen)
-
-    def _mixed(
-        self, people: People, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
-    ) -> tuple[IntArray, FloatArray]:
-        def find(vectors: FloatArray, some: People, catalogue: Catalogue, seen: Seen) -> tuple[IntArray, FloatArray]:
-            queues = queues_by_distance(vectors, catalogue, n, seen)
-            shares = [group(own, self.item_vectors_, some.liked(k))[1] for k, own in enumerate(vectors)]
-            return mixed_lists(*queues, np.reshape(shares, vectors.shape[:2]), n, mix)
-
-        return self._in_blocks(find, people, allowed, exclude_seen)
-
-    def _in_blocks(
-        self, find: Callable[..., tuple[IntArray, FloatArray]], people: People, allowed: BoolArray, exclude_seen: bool
-    ) -> tuple[IntArray, FloatArray]:
-        """Return what ``find(vectors, people, catalogue, seen)`` gives, for all people."""
-        catalogue: Catalogue = self._once("catalogue", lambda: Catalogue.of(self.item_vectors_))
-        if not allowed.all():
-            catalogue = catalogue.only(np.flatnonzero(allowed))
-        found = []
-        for first in range(0, max(len(people), 1), PEOPLE_AT_ONCE):
-            some = people.part(first, first + PEOPLE_AT_ONCE)
-            seen = seen_of(some.likes) if exclude_seen else nothing_seen(len(some))
-            found.append(find(self._vectors(some), some, catalogue, seen))
-        best, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return best, self._from_distance(scores)
-
-    def _interests(self, people: People) -> list[list[Interest]]:
-        table = self.check_fitted().items
-        vectors = self._vectors(people)
-        return [interests_of(vectors[k], self.item_vectors_, people.liked(k), table) for k in range(len(people))]
-
-    def _reasons(self, people: People, best: IntArray) -> list[list[Reason]]:
-        items, table = self.item_vectors_, self.check_fitted().items
-        vectors, interests = self._vectors(people), self._interests(people)
-        return [
-            by_interest(row[row >= 0], vectors[k], items, people.liked(k), interests[k], table)
-            for k, row in enumerate(best)
-        ]
-
-    def _similarity(self, columns: IntArray) -> FloatArray:
-        return nearest_scores(self.item_vectors_[columns][:, None, :], self.item_vectors_)
-
-    def _user_similarity(self, row: int) -> FloatArray:
-        """Return how near each of the user's interests is to one of others', weighted by its share."""
-        vectors, train = self.user_vectors_[row], self.check_fitted()
-        _, shares = group(vectors, self.item_vectors_, train.of(row))
-        weights = shares if shares.any() else np.full(len(vectors), 1 / len(vectors))
-        dim = vectors.shape[1]
-        apart = distances(vectors, self.user_vectors_.reshape(-1, dim)).reshape(len(vectors), train.n_users, -1)
-        return np.asarray(-np.einsum("c,cu->u", weights, apart.min(axis=2)))
+def _default_candidates(train: Interactions) -> int:
+    """Return how many candidates hold about 0.15 unseen positives by chance, from 10 to 30."""
+    density = train.n_positives / (train.n_users * train.n_items)
+    return int(np.clip(round(0.15 / density), 10, 30))

@@ -1,4 +1,4 @@
-"""Most popular items: what everyone gets when nothing is known of anyone."""
+"""Popularity: the same list of most popular items for every user."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.base import FromHistory
+from dpcml.models.base import Recommender
 from dpcml.models.parameters import register
+from dpcml.training.trainer import FitOptions
 from dpcml.utils.arrays import FloatArray
 
 
 @register("popularity")
 @dataclass(eq=False)
-class Popularity(FromHistory):
+class Popularity(Recommender):
     """Score items by the number of users who like them, the same for everyone.
 
     Examples
@@ -27,7 +28,7 @@ class Popularity(FromHistory):
     (array([0]), array([1.], dtype=float32))
     """
 
-    def _fit(self, train: Interactions, valid: Interactions | None) -> None:
+    def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
         self.item_counts_ = train.per_item.astype(np.float32)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""The best items of users, exactly: in blocks of bounded memory, on all threads."""
+"""Exact search: scores of all items, and the best items of each user, in blocks of bounded memory on all threads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.kernels.nearest import nearest_top_k, nearest_top_k_by_vector
+from dpcml.kernels.nearest import nearest_top_k, nearest_top_k_by_vector, score_by_nearest
 from dpcml.kernels.ranking import top_k
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.threads import over_rows
 
 SCORE_BYTES = 64 * 2**20  # scores held at once
+NEAREST_BYTES = 8 * 2**20  # inner products that `nearest_scores` holds at once
 CROSS_BYTES = 2 * 2**20  # inner products held at once: small enough to stay in the cache
 VECTORS_AT_ONCE = 256  # rows of a matrix product; more do not make it faster
 LONG = 512  # longer lists are sorted, not inserted into
@@ -36,6 +37,40 @@ def nothing_seen(n_users: int) -> Seen:
 def seen_of(likes: sparse.csr_array) -> Seen:
     """Return the CSR of likes as kernels take it."""
     return likes.indptr.astype(np.int64), likes.indices.astype(np.int32)
+
+
+def nearest_scores(users: FloatArray, items: FloatArray) -> FloatArray:
+    """Return minus the squared distance of every item to the nearest of each user's vectors.
+
+    Parameters
+    ----------
+    users
+        Shape (users, vectors, dimension), float32.
+    items
+        Shape (items, dimension), float32.
+
+    Returns
+    -------
+    FloatArray
+        Shape (users, items), larger is better.
+
+    Examples
+    --------
+    >>> ann = np.array([[[0, 0], [3, 4]]], dtype=np.float32)
+    >>> nearest_scores(ann, np.array([[0, 1], [3, 4]], dtype=np.float32))
+    array([[-1.,  0.]], dtype=float32)
+    """
+    n_users, n_vectors, dim = users.shape
+    scores = np.empty((n_users, len(items)), dtype=np.float32)
+    user_squares = np.einsum("ucd,ucd->uc", users, users)
+    item_squares = np.einsum("id,id->i", items, items)
+    block = max(1, NEAREST_BYTES // (4 * n_vectors * max(len(items), 1)))
+    for first in range(0, n_users, block):
+        some = slice(first, min(first + block, n_users))
+        cross = (users[some].reshape(-1, dim) @ items.T).reshape(-1, n_vectors, len(items))
+        out, squares = scores[some], user_squares[some]
+        over_rows(lambda a, b: score_by_nearest(cross, squares, item_squares, out, a, b), len(out))  # noqa: B023
+    return scores
 
 
 def best_by_scores(

@@ -1,1 +1,1 @@
-"""Training: negatives, the engine, the loop over epochs, checkpoints and progress."""
+"""Training: the loop over epochs, the engine, samplers, initial vectors, checkpoints and progress."""

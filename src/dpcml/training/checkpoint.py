@@ -1,24 +1,57 @@
-"""Checkpoints: the whole state of a training run in one file, written as a whole or not at all."""
+"""Checkpoints: the whole state of a training run in one file, which is replaced atomically."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from dpcml.utils.arrays import Array
+from dpcml.utils.checks import at_least, positive
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.files import atomic
 from dpcml.utils.packages import version
 
 FILE = "checkpoint.safetensors"
-FORMAT = 2
+FORMAT = 3
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often a training run writes its checkpoint.
+
+    Parameters
+    ----------
+    folder
+        Folder of the checkpoint.
+    every_epochs, every_minutes
+        Write after this many epochs, or when this much time has passed, whichever comes first.
+
+    Examples
+    --------
+    >>> Checkpoint("run", every_epochs=5).every_minutes
+    5.0
+    """
+
+    folder: str | Path
+    every_epochs: int = 10
+    every_minutes: float = 5.0
+
+    def __post_init__(self) -> None:
+        at_least("every_epochs", self.every_epochs, 1)
+        positive("every_minutes", self.every_minutes, or_zero=True)
 
 
 @dataclass
@@ -27,30 +60,26 @@ class Checkpointer:
 
     Parameters
     ----------
-    folder
-        Where the checkpoint lives.
+    settings
+        Where, and how often.
     identity
         What the run is: model, parameters, data. A checkpoint of another run is refused.
-    every_epochs, every_minutes
-        Write after so many epochs, or when so much time has passed, whichever comes first.
     """
 
-    folder: Path
+    settings: Checkpoint
     identity: Mapping[str, Any]
-    every_epochs: int = 10
-    every_minutes: float = 5.0
     _written: float = field(default_factory=time.monotonic, repr=False)
     _epoch: int = field(default=0, repr=False)
 
     @property
     def path(self) -> Path:
         """The file."""
-        return Path(self.folder) / FILE
+        return Path(self.settings.folder) / FILE
 
     def due(self, epoch: int) -> bool:
-        """Say whether it is time to write after this epoch."""
-        late = time.monotonic() - self._written >= 60 * self.every_minutes
-        return late or epoch - self._epoch >= self.every_epochs
+        """Return whether a checkpoint is due after this epoch."""
+        late = time.monotonic() - self._written >= 60 * self.settings.every_minutes
+        return late or epoch - self._epoch >= self.settings.every_epochs
 
     def write(self, epoch: int, arrays: Mapping[str, Array], progress: Mapping[str, Any]) -> None:
         """Replace the checkpoint."""
@@ -64,7 +93,7 @@ class Checkpointer:
         self._written, self._epoch = time.monotonic(), epoch
 
     def read(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return the arrays and what else was noted."""
+        """Return the arrays and the metadata."""
         try:
             with safe_open(self.path, framework="numpy") as file:
                 about = json.loads((file.metadata() or {})["dpcml"])
@@ -90,3 +119,21 @@ class Checkpointer:
                     f"{self.path}: the checkpoint is of a run with {name}={found.get(name)!r}, this one has"
                     f" {expected.get(name)!r}; use the same settings and data, or another folder"
                 )
+
+
+def with_old_keywords(fit: Callable[P, R]) -> Callable[P, R]:
+    """Let ``fit`` take the keywords ``checkpoint_every`` and ``checkpoint_minutes`` for one more version."""
+    names = {"checkpoint_every": "every_epochs", "checkpoint_minutes": "every_minutes"}
+
+    @wraps(fit)
+    def call(*args: P.args, **given: P.kwargs) -> R:
+        old: dict[str, Any] = {new: given.pop(name) for name, new in names.items() if name in given}
+        if old:
+            text = f"fit: pass checkpoint=Checkpoint(folder, {', '.join(old)}=...); the old keywords go soon"
+            warnings.warn(text, FutureWarning, stacklevel=2)
+            folder: Any = given.get("checkpoint")
+            if folder is not None:
+                given["checkpoint"] = Checkpoint(folder, **old)
+        return fit(*args, **given)
+
+    return call

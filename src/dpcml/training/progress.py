@@ -1,4 +1,4 @@
-"""What a person sees while a model trains; nothing where nobody watches."""
+"""The progress bar of a training run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpcml.training.history import History
+if TYPE_CHECKING:
+    from dpcml.training.trainer import History
 
 
 class Progress:
@@ -17,9 +18,13 @@ class Progress:
     Parameters
     ----------
     total
-        Epochs to come.
+        Number of epochs.
+    done
+        Epochs that a resumed run has already.
+    positives
+        Training positives, for the speed; 0 shows no speed.
     shown
-        Whether to show anything; by default, if standard error is a terminal.
+        Whether to show the bar; by default, if standard error is a terminal.
 
     Examples
     --------
@@ -50,27 +55,27 @@ class Progress:
             self._bar.stop()
 
     def epoch_part(self, share: float) -> None:
-        """Note that a share of the running epoch is done."""
+        """Move the bar within the running epoch; ``share`` of it is done."""
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done + share)
 
     def epoch_done(self, history: History) -> None:
-        """Note that an epoch has ended."""
+        """Move the bar to the end of the epoch, and show loss, validation value and speed."""
         self.done += 1
         if self._bar is None:
             return
         last = history.epochs[-1]
-        judged = [epoch.validation for epoch in history.epochs if epoch.validation is not None]
-        said = f"loss {last.loss:.4f}"
-        if judged:
-            said += f", {history.metric} {judged[-1]:.4f} (best {max(judged):.4f})"
+        validated = [epoch.validation for epoch in history.epochs if epoch.validation is not None]
+        description = f"loss {last.loss:.4f}"
+        if validated:
+            description += f", {history.metric} {validated[-1]:.4f} (best {max(validated):.4f})"
         if self.positives and last.seconds:
-            said += f", {self.positives / last.seconds / 1e6:.2f} M positives/s"
-        self._bar.update(self._task, completed=self.done, description=said)
+            description += f", {self.positives / last.seconds / 1e6:.2f} M positives/s"
+        self._bar.update(self._task, completed=self.done, description=description)
 
     @contextmanager
     def slow_step(self, text: str, after: float = 1.0) -> Iterator[None]:
-        """Say what is going on, if it takes longer than a moment."""
+        """Print ``text`` if the body of the ``with`` takes longer than ``after`` seconds."""
         if not self.shown:
             yield
             return

@@ -13,6 +13,7 @@ from dpcml.kernels.random import epoch_key
 from dpcml.kernels.sampling import Candidates, Positives, fill_filters, sample_batch
 from dpcml.training.order import Order
 from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.errors import DataError
 from dpcml.utils.registry import Registry
 
 
@@ -152,3 +153,21 @@ class BatchSampler:
         indices = np.arange(len(pairs), dtype=np.int32)
         sample_batch(self._data, self._candidates, key, first, pairs, indices, self.n_candidates, chosen)
         return chosen
+
+
+def check_negatives(train: Interactions) -> None:
+    """Raise a `DataError` if a user likes every item, so that no negative can be drawn.
+
+    Examples
+    --------
+    >>> check_negatives(Interactions.from_csr(np.ones((1, 2))))
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.DataError: user 0 likes all 2 items: there is no negative to learn from; drop the user
+    """
+    full = np.flatnonzero(train.per_user == train.n_items)
+    if len(full):
+        user = train.user_ids[full[0]]
+        raise DataError(
+            f"user {user} likes all {train.n_items} items: there is no negative to learn from; drop the user"
+        )

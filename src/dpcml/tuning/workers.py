@@ -21,7 +21,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import validation
 from dpcml.models import Recommender, create
 from dpcml.results_store import parameters_text
-from dpcml.training.history import History
+from dpcml.training.trainer import History
 from dpcml.tuning.space import SearchSpace
 from dpcml.utils.packages import require
 from dpcml.utils.registry import Registry
@@ -151,7 +151,7 @@ def run_trial(study: Any, trial: Any, config: SearchConfig, train: Interactions,
     value = None
     try:
         model = config.create(parameters)
-        model.fit(train, valid, **({"progress": False, "callbacks": [pruning]} if _has_epochs(model) else {}))
+        model.fit(train, valid, progress=False, callbacks=[pruning] if model.iterative else [])
         history: History | None = getattr(model, "history_", None)
         best = history.best if history else None
         if history and best:
@@ -169,10 +169,6 @@ def run_trial(study: Any, trial: Any, config: SearchConfig, train: Interactions,
         study.tell(trial, state=states.PRUNED)
     else:
         study.tell(trial, value)
-
-
-def _has_epochs(model: Recommender) -> bool:
-    return "epochs" in model.get_params()
 
 
 @dataclass

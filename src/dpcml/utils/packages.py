@@ -22,6 +22,9 @@ def version() -> str:
     return metadata.version("dpcml")
 
 
+__version__ = version()
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional module; the error for a missing one names the extra that installs it.
 

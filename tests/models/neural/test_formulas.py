@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcml.models.neural import network
+from dpcml.models.neural import base
 from dpcml.models.neural.backend import load_torch
 from dpcml.training.samplers import SAMPLERS, BatchSampler
 
@@ -32,7 +32,7 @@ def test_scores_of_pairs_are_those_of_the_formula(model, batch, twin):
 def test_loss_is_that_of_the_formula(model, batch, twin):
     users, items = batch
     model.set_params(negatives="uniform")
-    found = float(model._loss(model._loaded(), *tensors(users, items)))
+    found = float(model.loss(model._loaded(), *tensors(users, items)))
     assert found == pytest.approx(twin.loss(model, users, items), rel=1e-4)
 
 
@@ -43,7 +43,7 @@ def test_hard_negatives_are_those_with_the_highest_score(model, batch, twin):
         model.set_params(neighbour_weight=0.0)  # it counts every negative
     s = twin.scores(model, users, items)
     hardest = np.stack([items[:, 0], items[np.arange(len(s)), 1 + s[:, 1:].argmax(axis=1)]], axis=1)
-    found = float(model._loss(model._loaded(), *tensors(users, items)))
+    found = float(model.loss(model._loaded(), *tensors(users, items)))
     assert found == pytest.approx(twin.loss(model, users, hardest), rel=1e-4)
 
 
@@ -53,10 +53,10 @@ def test_scores_do_not_depend_on_the_blocks(model, likes, monkeypatch):
     asked = []
     score = type(model)._score
     monkeypatch.setattr(type(model), "_score", lambda self, p, u, i: asked.append(len(u)) or score(self, p, u, i))
-    monkeypatch.setattr(network, "TEMPORARY_BYTES", 3 * 4 * model._floats_per_user(likes.n_items))
+    monkeypatch.setattr(base, "TEMPORARY_BYTES", 3 * 4 * model._floats_per_user(likes.n_items))
     np.testing.assert_allclose(model.score(users), whole, rtol=1e-5, atol=1e-5)
     assert asked == [3] * 6 + [2]
-    monkeypatch.setattr(network, "TEMPORARY_BYTES", 4 * model._floats_per_user(4))  # four items of one user
+    monkeypatch.setattr(base, "TEMPORARY_BYTES", 4 * model._floats_per_user(4))  # four items of one user
     np.testing.assert_allclose(model.score(users[:2]), whole[:2], rtol=1e-5, atol=1e-5)
     assert asked[7:] == [1] * len(asked[7:])
     assert len(asked) >= 7 + 2 * 3

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from dpcml import Checkpoint
 from dpcml.evaluation.evaluate import validation
 from dpcml.models.neural.backend import load_torch, torch_threads
-from dpcml.models.neural.gmf import GMF
-from dpcml.models.neural.m2f import M2F
-from dpcml.models.neural.mlp import MLP
+from dpcml.models.neural.multi_vector import M2F
+from dpcml.models.neural.ncf import GMF, MLP
 from dpcml.utils.errors import ParameterError
 
 
@@ -20,7 +20,7 @@ def same(one, other):
 
 def test_resumed_run_is_bit_identical(name, parts, tmp_path, small):
     whole = small(name).fit(parts.train, parts.valid)
-    options = {"checkpoint": tmp_path, "checkpoint_every": 1}
+    options = {"checkpoint": Checkpoint(tmp_path, every_epochs=1)}
     small(name).fit(parts.train, parts.valid, callbacks=[lambda history: len(history.epochs) == 3], **options)
     resumed = small(name).fit(parts.train, parts.valid, resume=True, **options)
     same(whole, resumed)
@@ -30,7 +30,7 @@ def test_resumed_run_is_bit_identical(name, parts, tmp_path, small):
 
 def test_training_lowers_the_loss_and_moves_every_table(name, likes, small):
     model = small(name, epochs=8, learning_rate=0.01)
-    start = model._start(likes, np.random.default_rng(0))
+    start = model._initial(likes, np.random.default_rng(0))
     model.fit(likes)
     losses = [epoch.loss for epoch in model.history_.epochs]
     assert losses[-1] < losses[0]
@@ -81,7 +81,7 @@ def test_dcrs_brings_diversity_between_its_bounds(likes):
 
 def test_pretrained_neumf_starts_from_its_parts(likes, small):
     model = small("neumf", pretrain_epochs=3, alpha=0.25)
-    start = model._start(likes, np.random.default_rng(0))
+    start = model._initial(likes, np.random.default_rng(0))
     shared = {key: value for key, value in model.get_params().items() if key in GMF().get_params()} | {"epochs": 3}
     gmf, mlp = GMF(**shared).fit(likes), MLP(**shared, layers=model.layers).fit(likes)
     assert start.keys() == model._tables(likes.n_users, likes.n_items).keys()

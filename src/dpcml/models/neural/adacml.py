@@ -1,16 +1,19 @@
-"""AdaCML: users who are seen differently by each item."""
+"""AdaCML: user vectors that adapt to the target item."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from dpcml.data.interactions import Interactions
 from dpcml.models.neural.backend import cross, inner, look_up, tensor
-from dpcml.models.neural.history import histories
-from dpcml.models.neural.metric import Metric, squared_distances
-from dpcml.models.neural.trainer import Tensors
+from dpcml.models.neural.base import NeuralRecommender, ParameterTable, ball_tables
+from dpcml.models.neural.learner import Tensors
+from dpcml.models.neural.space import UnitBall, squared_distances
 from dpcml.models.parameters import register
+from dpcml.utils.arrays import IntArray
 from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
@@ -19,17 +22,19 @@ if TYPE_CHECKING:
 
 @register("adacml")
 @dataclass(eq=False)
-class AdaCML(Metric):
+class AdaCML(NeuralRecommender):
     """Adaptive collaborative metric learning (Zhang et al., 2019).
 
     A user's memory holds the items that the user likes. The target item attends to them, ``a_j = softmax_j(v_j . v)``,
     and the user's vector adapts, ``u' = u + sum_j a_j v_j``; the score is ``-|u' - v|^2``, and a hinge keeps positives
     closer than negatives. The target itself is left out of the memory: else positives would explain themselves.
 
-    Takes the parameters of `Metric`, and:
+    Takes the parameters of `NeuralRecommender`, and:
 
     Parameters
     ----------
+    margin, init
+        As for `UnitBall`.
     history
         Items in a user's memory at most; of more, some at random.
 
@@ -42,16 +47,27 @@ class AdaCML(Metric):
     array([4])
     """
 
+    dim: int = 100
+    negatives: str = "hard"
+    learning_rate: float = 0.001
+    regularisation: float = 0.0
+    margin: float = 1.0
+    init: str = "spectral"
     history: int = 30
 
+    space = UnitBall()
+    renamed_params = {"start": "init"}  # noqa: RUF012
     largest_batch: ClassVar[int] = 1024
 
     def _check(self) -> None:
         super()._check()
         at_least("history", self.history, 1)
 
-    def _known(self, train_data: Interactions, device: str) -> dict[str, Any]:
-        return {"history": tensor(histories(train_data, self.history, self.random_state), device)}
+    def _tables(self, n_users: int, n_items: int) -> dict[str, ParameterTable]:
+        return ball_tables(n_users, n_items, self.dim)
+
+    def _known(self, train: Interactions, device: str) -> dict[str, Any]:
+        return {"history": tensor(histories(train, self.history, self.random_state), device)}
 
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
@@ -92,3 +108,23 @@ def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
     [0.5, 0.5, 0.0]
     """
     return logits.masked_fill(mask, -1e9).softmax(1).masked_fill(mask, 0.0)
+
+
+def histories(train: Interactions, size: int, seed: int) -> IntArray:
+    """Return up to ``size`` items of each user, -1 where there are no more; of more items, some at random.
+
+    Examples
+    --------
+    >>> train = Interactions.from_csr(np.array([[1, 1, 1], [0, 1, 0]]))
+    >>> found = histories(train, 2, seed=0)
+    >>> found.shape, found[1].tolist()
+    ((2, 2), [1, -1])
+    """
+    width = max(1, min(size, int(train.per_user.max(initial=0))))
+    found = np.full((train.n_users, width), -1, dtype=np.int64)
+    rows = np.asarray(train.rows)
+    order = np.lexsort((np.random.default_rng(seed).random(len(rows)), rows))
+    place = np.arange(len(rows)) - np.asarray(train.indptr)[rows]  # rows ascend, before and after
+    kept = place < width
+    found[rows[kept], place[kept]] = np.asarray(train.indices)[order][kept]
+    return found

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcml.data.interactions import Interactions
-from dpcml.models.neural.adacml import hidden
+from dpcml.models.neural.adacml import hidden, histories
 from dpcml.models.neural.backend import cross, inner, load_torch, look_up, tensor
-from dpcml.models.neural.history import histories
-from dpcml.models.neural.metric import Metric, attention, translated
-from dpcml.models.neural.network import Table
-from dpcml.models.neural.trainer import Tensors
+from dpcml.models.neural.base import NeuralRecommender, ParameterTable, ball_tables
+from dpcml.models.neural.learner import Tensors
+from dpcml.models.neural.lrml import attention, translated
+from dpcml.models.neural.space import UnitBall
 from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @register("hlr")
 @dataclass(eq=False)
-class HLR(Metric):
+class HLR(NeuralRecommender):
     """Hierarchical latent relations (Tran et al., 2021, "Hierarchical Latent Relation Modeling for Collaborative Metric
     Learning").
 
@@ -31,10 +31,12 @@ class HLR(Metric):
     score is ``-|u + r - v|^2``, and a hinge keeps positives closer than negatives. The target's relation to itself is
     left out.
 
-    Takes the parameters of `Metric`, and:
+    Takes the parameters of `NeuralRecommender`, and:
 
     Parameters
     ----------
+    margin, init
+        As for `UnitBall`.
     n_slots
         Slots of each memory, M.
     history
@@ -49,10 +51,18 @@ class HLR(Metric):
     array([4])
     """  # noqa: D205 (the reference is long)
 
+    dim: int = 100
+    negatives: str = "hard"
+    learning_rate: float = 0.001
+    regularisation: float = 0.0
+    margin: float = 1.0
+    init: str = "spectral"
     n_candidates: int = 5
     n_slots: int = 10
     history: int = 20
 
+    space = UnitBall()
+    renamed_params = {"start": "init"}  # noqa: RUF012
     largest_batch: ClassVar[int] = 512
 
     def _check(self) -> None:
@@ -60,18 +70,18 @@ class HLR(Metric):
         at_least("n_slots", self.n_slots, 1)
         at_least("history", self.history, 1)
 
-    def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
+    def _tables(self, n_users: int, n_items: int) -> dict[str, ParameterTable]:
         slots, scale = (self.n_slots, self.dim), self.dim**-0.5
         return {
-            **super()._tables(n_users, n_items),
-            "user_keys_": Table(slots, scale),
-            "user_memory_": Table(slots, 0.1 * scale),
-            "item_keys_": Table(slots, scale),
-            "item_memory_": Table(slots, 0.1 * scale),
+            **ball_tables(n_users, n_items, self.dim),
+            "user_keys_": ParameterTable(slots, scale),
+            "user_memory_": ParameterTable(slots, 0.1 * scale),
+            "item_keys_": ParameterTable(slots, scale),
+            "item_memory_": ParameterTable(slots, 0.1 * scale),
         }
 
-    def _known(self, train_data: Interactions, device: str) -> dict[str, Any]:
-        return {"history": tensor(histories(train_data, self.history, self.random_state), device)}
+    def _known(self, train: Interactions, device: str) -> dict[str, Any]:
+        return {"history": tensor(histories(train, self.history, self.random_state), device)}
 
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         torch = load_torch()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpcml.models.neural.backend import look_up
-from dpcml.models.neural.metric import Metric, attention, translated
-from dpcml.models.neural.network import Table
-from dpcml.models.neural.trainer import Tensors
+from dpcml.models.neural.backend import cross, look_up
+from dpcml.models.neural.base import NeuralRecommender, ParameterTable, ball_tables
+from dpcml.models.neural.learner import Tensors
+from dpcml.models.neural.space import UnitBall, squared_distances
 from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 @register("lrml")
 @dataclass(eq=False)
-class LRML(Metric):
+class LRML(NeuralRecommender):
     """Latent relational metric learning (Tay et al., 2018, "Latent Relational Metric Learning via Memory-based
     Attention for Collaborative Ranking").
 
     The product of user and item asks a memory of M slots for their relation, ``r = sum_m a_m m_m`` with ``a =
     softmax_m(k_m . (u * v))``; the score is ``-|u + r - v|^2``, and a hinge keeps positives closer than negatives.
 
-    Takes the parameters of `Metric`, and:
+    Takes the parameters of `NeuralRecommender`, and:
 
     Parameters
     ----------
+    margin, init
+        As for `UnitBall`.
     n_slots
         Slots of the memory, M.
 
@@ -41,18 +43,27 @@ class LRML(Metric):
     array([4])
     """  # noqa: D205 (the reference is long)
 
+    dim: int = 100
+    negatives: str = "hard"
+    learning_rate: float = 0.001
+    regularisation: float = 0.0
+    margin: float = 1.0
+    init: str = "spectral"
     n_slots: int = 20
+
+    space = UnitBall()
+    renamed_params = {"start": "init"}  # noqa: RUF012
 
     def _check(self) -> None:
         super()._check()
         at_least("n_slots", self.n_slots, 1)
 
-    def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
+    def _tables(self, n_users: int, n_items: int) -> dict[str, ParameterTable]:
         slots = (self.n_slots, self.dim)
         return {
-            **super()._tables(n_users, n_items),
-            "keys_": Table(slots, self.dim**-0.5),
-            "memory_": Table(slots, 0.1 * self.dim**-0.5),
+            **ball_tables(n_users, n_items, self.dim),
+            "keys_": ParameterTable(slots, self.dim**-0.5),
+            "memory_": ParameterTable(slots, 0.1 * self.dim**-0.5),
         }
 
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
@@ -61,3 +72,25 @@ class LRML(Metric):
 
     def _floats_per_user(self, n_items: int) -> int:
         return (4 * self.n_slots + 3) * n_items + self.n_slots * self.dim
+
+
+def attention(keys: Tensor, users: Tensor, items: Tensor) -> Tensor:
+    """Return weights of the memory slots (B, K, M): ``softmax_m((u * v) . k_m)`` with keys (M, d).
+
+    Users have shape (B, d), items (B or 1, K, d).
+    """
+    if len(items) == 1:
+        return cross(users[:, None, :] * keys, items).mT.softmax(2)
+    return ((users[:, None, :] * items) @ keys.T).softmax(2)
+
+
+def translated(users: Tensor, items: Tensor, weights: Tensor, memory: Tensor) -> Tensor:
+    """Return minus the squared distance ``|u + r - v|^2`` with ``r = sum_m w_m memory_m``; shape (B, K).
+
+    Users have shape (B, d), items (B or 1, K, d), weights (B, K, M), the memory (M, d). The square is multiplied out,
+    so that nothing of shape (B, K, d) is made.
+    """
+    with_users = (users @ memory.T)[:, None, :]  # (B, 1, M)
+    with_items = items @ memory.T  # (B or 1, K, M)
+    with_itself = weights @ (memory @ memory.T)  # (B, K, M)
+    return -(squared_distances(users, items) + (weights * (2 * (with_users - with_items) + with_itself)).sum(2))

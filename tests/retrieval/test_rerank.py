@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcml.retrieval.mix import mixed_lists, targets
+from dpcml.retrieval.rerank import mixed_lists, targets
 
 
 def twin(queues, scores, shares, n, mix):

@@ -1,4 +1,4 @@
-"""Lists over interests, with a dial from pure relevance to equal service of all interests."""
+"""Lists that mix a user's interests, from pure relevance over calibrated shares to equal shares."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dpcml.utils.threads import over_rows
 
 
 def targets(shares: FloatArray, mix: float) -> FloatArray:
-    """Return the part of a list that each interest should get.
+    """Return the share of a list that each interest should get.
 
-    Up to the middle of the dial these are the shares in the history; from there on they move to equal parts for all
-    interests that have any. Without a history, all interests count.
+    Up to ``mix=0.5`` these are the shares in the history; above, they move to equal shares for all interests with liked
+    items. Without a history, all interests count.
 
     Parameters
     ----------
     shares
-        Of the interests in the histories, shape (users, C).
+        Shares of the interests in the histories, shape (users, C).
     mix
-        The dial, from 0 to 1.
+        From 0 to 1, as for ``recommend``.
 
     Examples
     --------
@@ -31,9 +31,9 @@ def targets(shares: FloatArray, mix: float) -> FloatArray:
     """
     has = (shares > 0) | ~shares.any(axis=1, keepdims=True)
     equal = has / has.sum(axis=1, keepdims=True)
-    beyond = max(0.0, 2 * mix - 1)
+    towards_equal = max(0.0, 2 * mix - 1)
     calibrated = np.where(shares.any(axis=1, keepdims=True), shares, equal)
-    return np.asarray((1 - beyond) * calibrated + beyond * equal)
+    return np.asarray((1 - towards_equal) * calibrated + towards_equal * equal)
 
 
 def mixed_lists(
@@ -41,21 +41,21 @@ def mixed_lists(
 ) -> tuple[IntArray, FloatArray]:
     """Build each user's list from the best items of each interest, greedily.
 
-    At each place the interests offer their next item. What counts is its score, and how far its interest is behind its
-    part of the list; the dial moves the weight from the first to the second, which alone counts from 0.5 on. Scores
-    are measured by how far the n-th best is below the best. In the end the list is put into the order of its scores:
-    the dial decides what is in it, not what comes first.
+    At each place every interest offers its next item. An item is chosen by its score and by how far its interest is
+    behind its target share; ``mix`` moves the weight from the first to the second, which alone counts from 0.5 on.
+    Scores are scaled by the difference between the best and the n-th best. The list is then sorted by score: ``mix``
+    decides which items are in it, not their order.
 
     Parameters
     ----------
     queues, scores
         Items of each interest and their scores, best first, -1 where they end; shape (users, C, m), each item once.
     shares
-        Of the interests in the histories; shape (users, C).
+        Shares of the interests in the histories; shape (users, C).
     n
         Length of the lists.
     mix
-        The dial, from 0 to 1.
+        From 0 to 1, as for ``recommend``.
 
     Returns
     -------

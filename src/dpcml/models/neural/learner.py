@@ -1,4 +1,4 @@
-"""What the loop of epochs trains: arrays, the same as tensors, and one step of Adam per batch."""
+"""The learner of the PyTorch models: arrays that are also tensors, and one step of Adam per batch."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 Tensors = Mapping[str, Any]  # by name: what is learned, and what is known of the training data
 
 
-class Objective(Protocol):
-    """What the trainer needs of a model."""
+class TorchObjective(Protocol):
+    """Loss and projection of a model."""
 
-    def _loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+    def loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         """Return the mean loss of a batch: users (B,), items (B, 1 + S)."""
 
-    def _project(self, p: Tensors) -> None:
+    def project(self, p: Tensors) -> None:
         """Bring tensors back into their sets, in place, after a step."""
 
 
-class Trainer:
+class TorchLearner:
     """Trains arrays in place, epoch by epoch, on a device.
 
     The state is NumPy arrays. Tensors on the CPU share their memory; those on another device are copied there when an
@@ -37,10 +37,10 @@ class Trainer:
     ----------
     objective
         Loss and projection.
-    start
-        The starting values of all that is learned.
+    initial
+        Initial values of all learned arrays.
     known
-        Tensors on the device that are not learned.
+        Tensors on the device that are computed from the training data and not learned.
     draws
         Batches.
     regularisation
@@ -51,8 +51,8 @@ class Trainer:
 
     def __init__(
         self,
-        objective: Objective,
-        start: Mapping[str, FloatArray],
+        objective: TorchObjective,
+        initial: Mapping[str, FloatArray],
         known: Tensors,
         draws: BatchSampler,
         *,
@@ -62,7 +62,7 @@ class Trainer:
         torch = load_torch()
         self._objective, self._draws = objective, draws
         self.n_items, self.device = draws.n_items, device
-        self._learned = {name: tensor(values, device).requires_grad_() for name, values in start.items()}
+        self._learned = {name: tensor(values, device).requires_grad_() for name, values in initial.items()}
         self.tensors: Tensors = {**known, **self._learned}
         vectors = [values for name, values in self._learned.items() if name.endswith("vectors_")]
         others = [values for name, values in self._learned.items() if not name.endswith("vectors_")]
@@ -98,11 +98,11 @@ class Trainer:
         for k, (users, items) in enumerate(self._draws.epoch(number)):
             self._adam.zero_grad()
             batch = (torch.from_numpy(rows.astype(np.int64)).to(self.device) for rows in (users, items))
-            loss: Any = self._objective._loss(self.tensors, *batch)
+            loss: Any = self._objective.loss(self.tensors, *batch)
             loss.backward()
             self._adam.step()
             with torch.no_grad():
-                self._objective._project(self.tensors)
+                self._objective.project(self.tensors)
             total, count = total + len(users) * float(loss.detach()), count + len(users)
             if report is not None:
                 report((k + 1) / self._draws.n_batches)

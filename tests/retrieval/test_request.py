@@ -3,7 +3,7 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.retrieval.filters import allowed_items
+from dpcml.retrieval.request import allowed_items, likes_of
 from dpcml.utils.errors import ParameterError, UnknownIdError
 
 
@@ -55,3 +55,45 @@ def test_unknown_ids_and_missing_categories(films):
         allowed_items(films, [9], None)
     with pytest.raises(ParameterError, match="these items have no categories"):
         allowed_items(Interactions.from_csr(np.eye(2)), None, {"category": "War"})
+
+
+@pytest.fixture(scope="module")
+def books():
+    return Interactions.from_csr(np.eye(4), item_ids=["dune", "emma", "it", "ulysses"])
+
+
+@pytest.mark.parametrize(
+    "history", [["it", "dune"], ("dune", "it", "dune"), np.array(["it", "dune"]), {"it", "dune"}, iter(["it", "dune"])]
+)
+def test_one_history_in_any_form(books, history):
+    likes, single = likes_of(history, books)
+    assert single
+    assert likes.toarray().tolist() == [[1, 0, 1, 0]]
+    assert likes.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "histories",
+    [[["emma"], ["it", "dune"]], (np.array(["emma"]), ("it", "dune")), np.array([["emma"] * 2, ["it", "dune"]])],
+)
+def test_several_histories_in_any_form(books, histories):
+    likes, single = likes_of(histories, books)
+    assert not single
+    assert likes.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0]]
+
+
+def test_a_sequence_of_one_history_is_several(books):
+    likes, single = likes_of([["emma"]], books)
+    assert not single
+    assert likes.shape == (1, 4)
+
+
+@pytest.mark.parametrize("histories", ["emma", b"emma", 3, None, {"emma": 1}, np.array("emma")])
+def test_what_is_no_sequence_is_refused(books, histories):
+    with pytest.raises(ParameterError, match="pass a sequence of item ids"):
+        likes_of(histories, books)
+
+
+def test_ids_and_sequences_do_not_mix(books):
+    with pytest.raises(ParameterError, match="history 1 is 'it', others are sequences"):
+        likes_of([["emma"], "it"], books)

@@ -3,12 +3,13 @@ import pytest
 from scipy import sparse
 
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.retrieval.interests import interests_of
-from dpcml.retrieval.reasons import by_company, by_interest
+from dpcml.retrieval.explain import by_cooccurrence, by_interest
+from dpcml.retrieval.profile import UserProfile
 
 # Three places on a line; each of the user's vectors has the liked items around it.
 PLACES = np.array([[0.0], [10.0], [20.0]], dtype=np.float32)
 ITEMS = np.array([[0.1], [0.2], [0.3], [10.1], [10.2], [20.1], [0.4]], dtype=np.float32)
+PROFILE = UserProfile(PLACES, ITEMS, np.arange(6))
 TITLES = np.array(["Emma", "Persuasion", "Dune", "Alien", "The Thing", "Carrie", "Ubik"], dtype=object)
 
 
@@ -26,29 +27,27 @@ def table(*categories: set[str]) -> ItemTable:
     ],
 )  # fmt: skip
 def test_names_tell_interests_apart(categories, names):
-    found = interests_of(PLACES, ITEMS, np.arange(6), table(*categories))
+    found = PROFILE.interests(table(*categories))
     assert [one.name for one in found] == names
 
 
 def test_without_categories_the_nearest_item_is_the_name():
-    found = interests_of(PLACES, ITEMS, np.arange(6), ItemTable(np.arange(7), TITLES))
+    found = PROFILE.interests(ItemTable(np.arange(7), TITLES))
     assert [one.name for one in found] == ["Emma", "Alien", "Carrie"]
 
 
 def test_a_reason_names_what_item_and_interest_have_in_common():
     films = table({"Romance"}, {"Romance"}, {"Science Fiction"}, {"Horror"}, {"Horror"}, {"Drama"})
-    liked = np.arange(6)
-    reasons = by_interest(np.array([6]), PLACES, ITEMS, liked, interests_of(PLACES, ITEMS, liked, films), films)
+    reasons = by_interest(np.array([6]), PROFILE, films)
     assert reasons[0].name == "Romance"
     assert reasons[0].text == "because of your interest in Science Fiction: Dune, Persuasion, Emma"
 
 
 def test_a_liked_item_is_no_reason_for_itself():
-    films, liked = table({"Romance"}, {"Romance"}, {"Crime"}, {"Horror"}, {"Horror"}, {"Drama"}), np.arange(6)
-    interests = interests_of(PLACES, ITEMS, liked, films)
-    emma, carrie = by_interest(np.array([0, 5]), PLACES, ITEMS, liked, interests, films)
+    films = table({"Romance"}, {"Romance"}, {"Crime"}, {"Horror"}, {"Horror"}, {"Drama"})
+    emma, carrie = by_interest(np.array([0, 5]), PROFILE, films)
     assert emma.text == "because of your interest in Romance: Persuasion, Dune"
     assert carrie.text == "because you like The Thing, Alien, Dune"  # the interest has no other item
     everybody = sparse.csr_array(np.ones((7, 2)))
-    assert by_company(np.array([1]), np.array([0, 1]), everybody, films)[0].text == "because you like Emma"
-    assert by_company(np.array([1]), np.array([1]), everybody, films)[0].text == "because others like it"
+    assert by_cooccurrence(np.array([1]), np.array([0, 1]), everybody, films)[0].text == "because you like Emma"
+    assert by_cooccurrence(np.array([1]), np.array([1]), everybody, films)[0].text == "because others like it"

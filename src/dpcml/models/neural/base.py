@@ -1,4 +1,4 @@
-"""The base of the models trained with PyTorch: tables of numbers, a score of pairs, a loss."""
+"""`NeuralRecommender`: models trained with PyTorch, with learned tables, a score of pairs and a loss."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.evaluation.ranks import Scorer
 from dpcml.kernels.mining import CLOSEST
-from dpcml.models.neural.backend import available, check_device_name, load_torch, tensor, torch_threads
-from dpcml.models.neural.losses import cross_entropy, hardest
-from dpcml.models.neural.trainer import Tensors, Trainer
-from dpcml.models.trained import Trained
-from dpcml.training.samplers import SAMPLERS, BatchSampler
+from dpcml.models.base import Recommender
+from dpcml.models.neural.backend import available, check_device_name, hardest, load_torch, tensor, torch_threads
+from dpcml.models.neural.learner import Tensors, TorchLearner
+from dpcml.models.neural.space import FreeSpace
+from dpcml.training.samplers import SAMPLERS, BatchSampler, check_negatives
+from dpcml.training.trainer import FitOptions, Trainer
 from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.checks import at_least, choice, positive
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-TEMPORARY_BYTES = 16 * 2**20  # what scoring holds besides the scores themselves: more is slower
+TEMPORARY_BYTES = 16 * 2**20  # temporary memory of scoring; more is slower
 NEGATIVES = ("uniform", "popularity", "hard")
 
 
-class Table(NamedTuple):
-    """A learned array at its start: normal numbers of this deviation around this value."""
+class ParameterTable(NamedTuple):
+    """A learned array with normally distributed initial values."""
 
     shape: tuple[int, ...]
     deviation: float = 0.0
     centre: float = 0.0
 
     def drawn(self, rng: np.random.Generator) -> FloatArray:
-        """Return starting values.
+        """Return initial values.
 
         Examples
         --------
-        >>> Table((2, 2), centre=1.0).drawn(np.random.default_rng(0)).tolist()
+        >>> ParameterTable((2, 2), centre=1.0).drawn(np.random.default_rng(0)).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
         """
         values = rng.standard_normal(self.shape, dtype=np.float32)
@@ -47,12 +47,12 @@ class Table(NamedTuple):
 
 
 @dataclass(eq=False)
-class Network(Trained[Trainer]):
+class NeuralRecommender(Recommender):
     """A model that is trained with PyTorch.
 
-    A subclass names its learned tables (``_tables``), scores pairs (``_score``), and may have a loss (``_loss``), a
-    projection (``_project``), and things to know of the training data (``_known``) of its own. Tensors are
-    passed by name: ``p["item_vectors_"]``.
+    A subclass names its learned tables (``_tables``) and scores pairs (``_score``). It may have another ``space``, a
+    loss of its own (`loss`), and tensors computed from the training data (``_known``). Tensors are passed by name:
+    ``p["item_vectors_"]``.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class Network(Trained[Trainer]):
     epochs
         Passes over all positives.
     validate_every, patience, metric
-        With a validation part: look every so many epochs at this metric (released protocol), stop after so many looks
-        without improvement (None: never), and keep the best state.
+        With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
+        ``patience`` evaluations without improvement (None: never), and keep the best state.
     device
         ``cpu``, ``cuda``, or ``cuda:1``; a fitted model scores on the CPU.
     random_state
@@ -97,10 +97,13 @@ class Network(Trained[Trainer]):
     random_state: int = 0
     n_threads: int | None = None
 
-    largest_batch: ClassVar[int] = 2048  # beyond that, what a step holds leaves the cache
+    iterative = True
+    space: ClassVar[FreeSpace] = FreeSpace()
+    largest_batch: ClassVar[int] = 2048  # larger steps do not fit in the cache
 
     def _check(self) -> None:
-        super()._check()
+        Trainer.from_params(self.get_params())
+        at_least("random_state", self.random_state, 0)
         for field in ("dim", "n_candidates"):
             at_least(field, getattr(self, field), 1)
         if self.batch_size is not None:
@@ -108,74 +111,79 @@ class Network(Trained[Trainer]):
         positive("regularisation", self.regularisation, or_zero=True)
         choice("negatives", self.negatives, NEGATIVES)
         check_device_name(self.device)
+        self.space.check(self)
 
     @abstractmethod
-    def _tables(self, n_users: int, n_items: int) -> dict[str, Table]:
-        """Return what is learned, by the name of the fitted attribute."""
+    def _tables(self, n_users: int, n_items: int) -> dict[str, ParameterTable]:
+        """Return the learned tables by the name of the fitted attribute."""
 
     @abstractmethod
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         """Return scores of shape (B, K) for users (B,) and items (B, K), or (1, K) where all have the same."""
 
-    def _start(self, train_data: Interactions, rng: np.random.Generator) -> dict[str, FloatArray]:
-        """Return starting values of all tables."""
-        tables = self._tables(train_data.n_users, train_data.n_items)
-        return {name: table.drawn(rng) for name, table in tables.items()}
+    def _initial(self, train: Interactions, rng: np.random.Generator) -> dict[str, FloatArray]:
+        """Return initial values of all tables."""
+        vectors = self.space.initial(self, train, rng)
+        tables = self._tables(train.n_users, train.n_items)
+        return {name: table.drawn(rng) for name, table in tables.items()} | vectors
 
-    def _known(self, train_data: Interactions, device: str) -> dict[str, Any]:
-        """Return tensors that are not learned."""
+    def _known(self, train: Interactions, device: str) -> dict[str, Any]:
+        """Return tensors that are computed from the training data and not learned."""
         return {}
 
-    def _loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+    def loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         """Return the mean loss of a batch; column 0 of ``items`` holds the positives."""
-        return cross_entropy(self._chosen(self._score(p, users, items)))
+        return self.space.loss(self, self._chosen(self._score(p, users, items)))
 
     def _chosen(self, scores: Tensor) -> Tensor:
-        """Return the positive's score and those of the negatives that count."""
+        """Return the scores of the positive and of the negatives that are used."""
         return hardest(scores) if SAMPLERS[self.negatives].choice == CLOSEST else scores
 
-    def _project(self, p: Tensors) -> None:
-        """Bring tensors back into their sets, in place, after a step."""
+    def project(self, p: Tensors) -> None:
+        """Bring vectors back into the space, in place, after a step."""
+        self.space.project(p)
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        return self.space.similarity(self, columns)
 
     @abstractmethod
     def _floats_per_user(self, n_items: int) -> int:
-        """Return how many numbers ``_score`` holds at once for all items of one user."""
+        """Return how many floats ``_score`` allocates for all items of one user."""
 
-    def _fit(self, train_data: Interactions, valid: Interactions | None, **options: Any) -> None:
+    def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
+        check_negatives(train)
         with torch_threads(self.n_threads):
-            super()._fit(train_data, valid, **options)
-
-    def _learner(self, train_data: Interactions) -> Trainer:
-        device = available(self.device)
-        size = self.batch_size or int(np.clip(train_data.n_positives // 64, 16, self.largest_batch))
-        return Trainer(
-            self,
-            self._start(train_data, np.random.default_rng(self.random_state)),
-            self._known(train_data, device),
-            BatchSampler(train_data, SAMPLERS[self.negatives], self.n_candidates, size, self.random_state),
-            regularisation=self.regularisation,
-            device=device,
-        )
-
-    def _scorer(self, learner: Trainer) -> Scorer:
-        return _TrainerScorer(self, learner)
-
-    def _keep(self, learner: Trainer) -> None:
+            learner = self._learner(train)
+            trainer = Trainer.from_params(self.get_params())
+            scorer = LearnerScorer(self, learner)
+            self.history_ = trainer.fit(learner, scorer, train, valid, options, self._identity())
         state = learner.state()
         for name in learner.learned():
             setattr(self, name, state[name].copy())
         vars(self).pop("_ready", None)
 
+    def _learner(self, train: Interactions) -> TorchLearner:
+        device = available(self.device)
+        size = self.batch_size or int(np.clip(train.n_positives // 64, 16, self.largest_batch))
+        return TorchLearner(
+            self,
+            self._initial(train, np.random.default_rng(self.random_state)),
+            self._known(train, device),
+            BatchSampler(train, SAMPLERS[self.negatives], self.n_candidates, size, self.random_state),
+            regularisation=self.regularisation,
+            device=device,
+        )
+
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        train_data = self.check_fitted()
-        return {name: table.shape for name, table in self._tables(train_data.n_users, train_data.n_items).items()}
+        train = self.check_fitted()
+        return {name: table.shape for name, table in self._tables(train.n_users, train.n_items).items()}
 
     def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
         super()._set_arrays(arrays)
         vars(self).pop("_ready", None)
 
     def _loaded(self) -> Tensors:
-        """Return tensors of what was learned, made when they are needed first."""
+        """Return tensors of the fitted arrays, made at first use."""
         if "_ready" not in vars(self):
             learned = {name: tensor(values) for name, values in self.to_arrays().items()}
             self._ready = {**self._known(self.check_fitted(), "cpu"), **learned}
@@ -204,14 +212,19 @@ class Network(Trained[Trainer]):
         return scores
 
 
-@dataclass(frozen=True)
-class _TrainerScorer:
-    """Scores in the middle of training."""
+def ball_tables(n_users: int, n_items: int, dim: int) -> dict[str, ParameterTable]:
+    """Return the tables of the vectors of users and items in `UnitBall`, which draws them itself."""
+    return {"user_vectors_": ParameterTable((n_users, dim)), "item_vectors_": ParameterTable((n_items, dim))}
 
-    model: Network
-    trainer: Trainer
+
+@dataclass(frozen=True)
+class LearnerScorer:
+    """Scores of a learner in the middle of training."""
+
+    model: NeuralRecommender
+    learner: TorchLearner
 
     def score(self, users: IntArray) -> FloatArray:
         """Return scores of shape (users, items)."""
-        trainer = self.trainer
-        return self.model._blocks(trainer.tensors, users, trainer.n_items, trainer.device)
+        learner = self.learner
+        return self.model._blocks(learner.tensors, users, learner.n_items, learner.device)

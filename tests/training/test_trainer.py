@@ -1,11 +1,12 @@
+import json
 import signal
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
-from dpcml.training.checkpoint import Checkpointer
-from dpcml.training.loop import SCHEDULES, LoopSettings, TrainingError, held_back_interrupt, train
+from dpcml.training.checkpoint import Checkpoint, Checkpointer
+from dpcml.training.trainer import SCHEDULES, Epoch, History, Trainer, TrainingError, deferred_interrupt
 
 
 @dataclass
@@ -40,7 +41,7 @@ def test_schedules_fall_from_one_to_zero():
 
 def test_rates_follow_the_schedule():
     model = Counter()
-    history = train(model, LoopSettings(4, 0.02, "linear"))
+    history = Trainer(4, 0.02, "linear").run(model)
     assert model.calls == [(0, 0.02), (1, 0.015), (2, 0.01), (3, 0.005)]
     assert [epoch.rate for epoch in history.epochs] == [0.02, 0.015, 0.01, 0.005]
     assert [epoch.number for epoch in history.epochs] == [1, 2, 3, 4]
@@ -55,9 +56,7 @@ def figures(model, values):
 
 def test_best_state_is_restored():
     model = Counter()
-    history = train(
-        model, LoopSettings(6, 0.1, validate_every=1), validate=figures(model, [1, 2, 5, 4, 5, 3]), metric="MRR"
-    )
+    history = Trainer(6, 0.1, validate_every=1, metric="MRR").run(model, validate=figures(model, [1, 2, 5, 4, 5, 3]))
     assert history.best.number == 3
     assert history.metric == "MRR"
     assert model.vectors.tolist() == [3, 3]
@@ -70,14 +69,14 @@ def test_patience_ends_training_early(patience, epochs):
     values = [1, 2, 3, 2, 4, 2, 2, 5, 1] if patience == 3 else [1, 2, 3, 2, 3, 2, 2, 5, 1]
     if patience == 2:
         values = [1, 2, 3, 4, 3, 2, 2, 5, 1]
-    history = train(model, LoopSettings(9, 0.1, validate_every=1, patience=patience), validate=figures(model, values))
+    history = Trainer(9, 0.1, validate_every=1, patience=patience).run(model, validate=figures(model, values))
     assert len(history.epochs) == epochs
     assert model.vectors[0] == int(np.argmax(values[:epochs])) + 1
 
 
 def test_validation_comes_every_so_many_epochs_and_at_the_end():
     model = Counter()
-    history = train(model, LoopSettings(7, 0.1, validate_every=3), validate=lambda: 0.5)
+    history = Trainer(7, 0.1, validate_every=3).run(model, validate=lambda: 0.5)
     assert [epoch.number for epoch in history.epochs if epoch.validation is not None] == [3, 6, 7]
 
 
@@ -87,7 +86,7 @@ def test_callbacks_see_the_history_and_can_stop():
     def look(history):
         seen.append((history.epochs[-1].number, history.epochs[-1].loss))
 
-    history = train(model, LoopSettings(9, 0.1), callbacks=[lambda history: len(history.epochs) == 3, look])
+    history = Trainer(9, 0.1).run(model, callbacks=[lambda history: len(history.epochs) == 3, look])
     assert seen == [(1, 1), (2, 1 / 2), (3, 1 / 3)], "all callbacks are called, after the one that stops too"
     assert len(history.epochs) == 3
 
@@ -95,11 +94,11 @@ def test_callbacks_see_the_history_and_can_stop():
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(tmp_path, bad):
     model = Counter({4: bad})
-    checkpointer = Checkpointer(tmp_path, {}, every_epochs=2)
+    checkpointer = Checkpointer(Checkpoint(tmp_path, every_epochs=2), {})
     with pytest.raises(
-        TrainingError, match=r"no number in epoch 5: lower the learning rate, now 0\.1; the last good"
+        TrainingError, match=r"the loss is NaN or infinite in epoch 5: lower the learning rate, now 0\.1; the last good"
     ) as error:
-        train(model, LoopSettings(9, 0.1), checkpointer=checkpointer)
+        Trainer(9, 0.1).run(model, checkpointer=checkpointer)
     assert str(checkpointer.path) in str(error.value)
     arrays, about = checkpointer.read()
     assert about["epoch"] == 4
@@ -116,31 +115,31 @@ def test_state_that_is_no_number_stops_even_if_the_loss_looks_well(tmp_path):
                 self.vectors[1] = np.nan
             return loss
 
-    checkpointer = Checkpointer(tmp_path, {}, every_epochs=1)
-    with pytest.raises(TrainingError, match="vectors hold NaN in epoch 3"):
-        train(Late(), LoopSettings(3, 0.1), checkpointer=checkpointer)
+    checkpointer = Checkpointer(Checkpoint(tmp_path, every_epochs=1), {})
+    with pytest.raises(TrainingError, match="vectors hold NaN or infinity in epoch 3"):
+        Trainer(3, 0.1).run(Late(), checkpointer=checkpointer)
     assert checkpointer.read()[1]["epoch"] == 2
 
 
 def test_no_checkpoint_is_promised_where_none_is():
     with pytest.raises(TrainingError) as error:
-        train(Counter({0: np.nan}), LoopSettings(3, 0.5))
-    assert str(error.value) == "the loss is no number in epoch 1: lower the learning rate, now 0.5"
+        Trainer(3, 0.5).run(Counter({0: np.nan}))
+    assert str(error.value) == "the loss is NaN or infinite in epoch 1: lower the learning rate, now 0.5"
 
 
 def test_nan_put_into_a_real_model_is_found_where_it_hides(parts, model, tmp_path):
     """A vector of NaN is never the nearest, so no hinge shows it."""
     train_part, engines = parts.train, []
     one = model(epochs=6)
-    make = one._learner
-    one._learner = lambda data: engines.append(make(data)) or engines[-1]
+    make = one.make_engine
+    one.make_engine = lambda data: engines.append(make(data)) or engines[-1]
 
     def poison(history):
         if len(history.epochs) == 3:
             engines[0].user_vectors[4, 1] = np.nan
 
-    with pytest.raises(TrainingError, match=r"user_vectors.* hold NaN in epoch 4.*last good checkpoint"):
-        one.fit(train_part, checkpoint=tmp_path, checkpoint_every=1, callbacks=[poison])
+    with pytest.raises(TrainingError, match=r"user_vectors.* hold NaN or infinity in epoch 4.*last good checkpoint"):
+        one.fit(train_part, checkpoint=Checkpoint(tmp_path, every_epochs=1), callbacks=[poison])
     assert not hasattr(one, "user_vectors_")
     resumed = model(epochs=6).fit(train_part, checkpoint=tmp_path, resume=True)
     assert (resumed.user_vectors_ == model(epochs=6).fit(train_part).user_vectors_).all()
@@ -159,21 +158,21 @@ def test_interrupt_waits_for_the_end_of_the_epoch(tmp_path, capsys):
             return super().epoch(number, rate, report)
 
     before = signal.getsignal(signal.SIGINT)
-    checkpointer = Checkpointer(tmp_path, {}, every_epochs=100)
+    checkpointer = Checkpointer(Checkpoint(tmp_path, every_epochs=100), {})
     with pytest.raises(
         KeyboardInterrupt, match=r"stopped after epoch 2: go on from .*checkpoint.safetensors with resume"
     ):
-        train(Interrupted(), LoopSettings(5, 0.1), checkpointer=checkpointer)
+        Trainer(5, 0.1).run(Interrupted(), checkpointer=checkpointer)
     assert "stopping after this epoch" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
     again = Counter()
-    history = train(again, LoopSettings(5, 0.1), checkpointer=checkpointer, resume=True)
+    history = Trainer(5, 0.1).run(again, checkpointer=checkpointer, resume=True)
     assert [number for number, _ in again.calls] == [2, 3, 4]
     assert len(history.epochs) == 5
 
 
 def test_second_interrupt_acts_at_once(capsys):
-    with held_back_interrupt(True) as interrupted:
+    with deferred_interrupt(True) as interrupted:
         signal.raise_signal(signal.SIGINT)
         assert interrupted()
         with pytest.raises(KeyboardInterrupt):
@@ -183,8 +182,42 @@ def test_second_interrupt_acts_at_once(capsys):
 def test_interrupt_without_a_checkpoint_acts_at_once():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores Ctrl-C
     try:
-        with held_back_interrupt(False) as interrupted, pytest.raises(KeyboardInterrupt):
+        with deferred_interrupt(False) as interrupted, pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
     assert not interrupted()
+
+
+def history(*figures):
+    return History("P@3", [Epoch(k + 1, 1.0 / (k + 1), 0.01, 0.5, figure) for k, figure in enumerate(figures)])
+
+
+@pytest.mark.parametrize(
+    ("figures", "best"),
+    [
+        ((0.1, 0.3, 0.2), 2),
+        ((0.2, 0.2), 1),
+        ((None, 0.0, None), 2),
+        ((None, None), 2),
+        ((0.5, None, 0.5, 0.6, None), 4),
+    ],
+)
+def test_best_is_the_earliest_of_the_highest(figures, best):
+    assert history(*figures).best.number == best
+
+
+def test_empty_history_has_no_best():
+    assert History().best is None
+    assert History().seconds == 0
+
+
+def test_seconds_add_up():
+    assert history(None, None, 0.1).seconds == 1.5
+
+
+def test_history_survives_json():
+    before = history(None, 0.25)
+    after = History.from_dict(json.loads(json.dumps(before.to_dict())))
+    assert after == before
+    assert after.epochs[1].loss == 0.5

@@ -1,0 +1,274 @@
+"""Matrix factorisations trained by the package implicit: iALS and BPR. Scores are inner products."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from dpcml.data.interactions import Interactions
+from dpcml.models.base import Recommender
+from dpcml.models.parameters import register
+from dpcml.training.trainer import FitOptions, Trainer, TrainingError
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.checks import at_least, positive
+from dpcml.utils.packages import require
+from dpcml.utils.threads import thread_count
+
+EXTRA = "peers"
+
+
+class ImplicitMF(Recommender):
+    """A vector per user and per item, trained in epochs by implicit (Frederickson, 2016), which only ``fit`` needs."""
+
+    dim: int
+    random_state: int
+    user_factors_: FloatArray
+    item_factors_: FloatArray
+
+    iterative = True
+
+    @abstractmethod
+    def _learner(self, train: Interactions) -> ImplicitLearner:
+        """Return the model of implicit as a learner."""
+
+    def _check(self) -> None:
+        Trainer.from_params(self.get_params())
+        at_least("dim", self.dim, 1)
+        at_least("random_state", self.random_state, 0)
+
+    def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
+        learner = self._learner(train)
+        trainer = Trainer.from_params(self.get_params())
+        self.history_ = trainer.fit(learner, learner, train, valid, options, self._identity())
+        self.user_factors_, self.item_factors_ = learner.state().values()
+
+    def _width(self) -> int:
+        """Return the length of the vectors."""
+        return self.dim
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        data = self.check_fitted()
+        return {
+            "user_factors_": (data.n_users, self._width()),
+            "item_factors_": (data.n_items, self._width()),
+        }
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the inner products of the users' vectors with all items'; shape (users, items)."""
+        rows = self._rows(users)
+        return np.asarray(self.user_factors_[rows] @ self.item_factors_.T)
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        items = self.item_factors_[:, : self.dim]  # without a bias
+        items = items / np.maximum(np.linalg.norm(items, axis=1, keepdims=True), 1e-12)
+        return np.asarray(items[columns] @ items.T)
+
+
+@register("ials")
+@dataclass(eq=False)
+class IALS(ImplicitMF):
+    """Implicit alternating least squares (Hu, Koren and Volinsky, 2008), with three conjugate gradient steps per row.
+
+    Minimises ``sum_ui c_ui (p_ui - x_u . y_i)^2 + l2 (sum_u |x_u|^2 + sum_i |y_i|^2)`` over all pairs, where p is 1 and
+    c is ``confidence`` for positives, 0 and 1 for all others. Needs implicit: ``pip install 'dpcml[peers]'``.
+
+    Parameters
+    ----------
+    dim
+        Length of the vectors.
+    l2
+        Ridge penalty; by default the mean number of positives per user, because denser data needs more.
+    confidence
+        Weight of a positive; all other pairs have 1.
+    epochs
+        Each solves for all user vectors and then for all item vectors.
+    validate_every, patience, metric
+        With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
+        ``patience`` evaluations without improvement (None: never), and keep the best state.
+    random_state
+        Seed: the same seed gives the same bits, whatever the number of threads.
+    n_threads
+        Threads; all cores by default.
+
+    Examples
+    --------
+    >>> likes = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]])
+    >>> model = IALS(dim=2, l2=0.1).fit(likes)
+    >>> model.recommend(3, n=1)[0]
+    array([1])
+    >>> int(model.score_new([3]).argsort()[-2])
+    2
+    """
+
+    dim: int = 256
+    l2: float | None = None
+    confidence: float = 4.0
+    epochs: int = 20
+    validate_every: int = 5
+    patience: int | None = 2
+    metric: str = "P@3"
+    random_state: int = 0
+    n_threads: int | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        if self.l2 is not None:
+            positive("l2", self.l2)
+        positive("confidence", self.confidence)
+
+    def _penalty(self, train: Interactions) -> float:
+        return train.n_positives / train.n_users if self.l2 is None else self.l2
+
+    def _learner(self, train: Interactions) -> ImplicitLearner:
+        kind = require("implicit", EXTRA).cpu.als.AlternatingLeastSquares
+        with one_blas_thread():  # else it warns
+            model = kind(
+                factors=self.dim,
+                regularization=self._penalty(train),
+                alpha=self.confidence,
+                num_threads=thread_count(self.n_threads),
+                calculate_training_loss=True,
+            )
+        return ImplicitLearner(model, train, self.random_state, lambda epoch, seconds, loss: loss)
+
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        items = self.item_factors_.astype(np.float64)
+        gram = items.T @ items + self._penalty(self.check_fitted()) * np.eye(self.dim)
+        users = np.empty((likes.shape[0], self.dim), dtype=np.float32)
+        for row in range(len(users)):
+            liked = items[likes.indices[likes.indptr[row] : likes.indptr[row + 1]]]  # (items of the user, d)
+            weighted = gram + (self.confidence - 1) * liked.T @ liked
+            users[row] = linalg.solve(weighted, self.confidence * liked.sum(axis=0), assume_a="pos")
+        return np.asarray(users @ self.item_factors_.T)
+
+
+@register("bpr")
+@dataclass(eq=False)
+class BPR(ImplicitMF):
+    """Bayesian personalised ranking (Rendle et al., 2009): a positive should score above a negative.
+
+    Stochastic gradient steps on ``-log sigmoid(x_ui - x_uj) + l2 |theta|^2`` with ``x_ui = p_u . q_i + b_i`` for
+    samples of a positive (u, i) and another item j, drawn by training frequency and skipped if the user likes it. The
+    loss in the history is the share of pairs in the wrong order. It runs on one thread: implicit's threads write to the
+    same vectors without locks, so that results with several threads would vary. Needs implicit:
+    ``pip install 'dpcml[peers]'``.
+
+    Parameters
+    ----------
+    dim
+        Length of the vectors, without the bias of an item.
+    l2
+        Ridge penalty.
+    learning_rate
+        Step size.
+    epochs
+        Each has as many samples as there are positives. Too many hurt: pass a validation part too.
+    validate_every, patience, metric
+        With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
+        ``patience`` evaluations without improvement (None: never), and keep the best state.
+    random_state
+        Seed: the same seed gives the same bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+    >>> likes[0, 4] = 0
+    >>> BPR(dim=4).fit(likes).recommend(0, n=1)[0]
+    array([4])
+    """
+
+    dim: int = 64
+    l2: float = 0.001
+    learning_rate: float = 0.01
+    epochs: int = 150
+    validate_every: int = 10
+    patience: int | None = 10
+    metric: str = "P@3"
+    random_state: int = 0
+
+    def _check(self) -> None:
+        super()._check()
+        positive("l2", self.l2, or_zero=True)
+        positive("learning_rate", self.learning_rate)
+
+    def _width(self) -> int:
+        return self.dim + 1  # an item's bias, and 1 for every user
+
+    def _learner(self, train: Interactions) -> ImplicitLearner:
+        kind = require("implicit", EXTRA).cpu.bpr.BayesianPersonalizedRanking
+        model = kind(factors=self.dim, regularization=self.l2, num_threads=1)
+
+        def wrong(epoch: int, seconds: float, correct: int, skipped: int) -> float:
+            return 1 - correct / max(train.n_positives - skipped, 1)
+
+        return ImplicitLearner(model, train, self.random_state, wrong)
+
+
+class ImplicitLearner:
+    """A model of implicit as a learner: an epoch per call, which changes the factors in place.
+
+    Parameters
+    ----------
+    model
+        An unfitted model of implicit.
+    train
+        Positives.
+    seed
+        Seed of the initial factors and of every epoch, whatever was run before it.
+    loss
+        Computes the loss from the arguments that implicit passes to its callback after an epoch.
+    """
+
+    def __init__(self, model: Any, train: Interactions, seed: int, loss: Callable[..., float]) -> None:
+        # implicit wants the older kind of matrix, which it may write to
+        data, indices, indptr = (np.array(part) for part in (train.csr.data, train.indices, train.indptr))
+        if indptr[-1] < 2**31:
+            indptr = indptr.astype(indices.dtype)
+        self.likes = sparse.csr_matrix((data, indices, indptr), shape=train.csr.shape)
+        self.model, self.seed, self.loss = model, seed, loss
+        self._run(0, 0)  # draws the initial factors
+
+    def compile(self) -> None:
+        """Do nothing: implicit is compiled already."""
+
+    def _run(self, epochs: int, stream: int) -> list[tuple[Any, ...]]:
+        reported: list[tuple[Any, ...]] = []
+        self.model.iterations = epochs
+        self.model.random_state = np.random.default_rng((self.seed, stream))
+        with one_blas_thread():
+            self.model.fit(self.likes, show_progress=False, callback=lambda *figures: reported.append(figures))
+        return reported
+
+    def epoch(self, number: int, rate: float, report: Callable[[float], None] | None = None) -> float:
+        """Train on about as many samples as there are positives (BPR), or solve for all vectors once (iALS)."""
+        self.model.learning_rate = rate  # iALS ignores it
+        try:
+            reported = self._run(1, number + 1)
+        except require("implicit", EXTRA).recommender_base.ModelFitError:
+            raise TrainingError(
+                f"factors hold NaN in epoch {number + 1}: raise l2, or lower the learning rate if there is one"
+            ) from None
+        return float(self.loss(*reported[0]))
+
+    def state(self) -> dict[str, Array]:
+        """Return the factors of users and of items."""
+        return {"user_factors": self.model.user_factors, "item_factors": self.model.item_factors}
+
+    def learned(self) -> list[str]:
+        """Return the names of the factors."""
+        return list(self.state())
+
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores in the middle of training; shape (users, items)."""
+        return np.asarray(self.model.user_factors[users] @ self.model.item_factors.T)
+
+
+def one_blas_thread() -> Any:
+    """Keep BLAS to one thread within a ``with``: implicit has threads of its own, and sums keep their order."""
+    return require("threadpoolctl", EXTRA).threadpool_limits(1, "blas")

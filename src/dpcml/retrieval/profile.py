@@ -1,0 +1,179 @@
+"""A user's items by interest: each liked item is assigned to the nearest of the user's vectors, once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpcml.data.items import ItemTable
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+
+CATEGORIES = 5  # kept of an interest
+LEADING = 0.6  # a second category is part of the name if it has this much of the first one's share
+AROUND = 10  # nearest items that name an interest without liked items
+
+
+@dataclass(frozen=True, eq=False)
+class Interest:
+    """One of a user's vectors, with the liked items that are nearer to it than to the user's other vectors.
+
+    Parameters
+    ----------
+    number
+        Index of the vector among the user's vectors.
+    share
+        Share of the user's liked items.
+    name
+        Its most frequent category, or two that are nearly as frequent; its nearest item if categories are unknown. No
+        two interests of a user have the same name.
+    items
+        External ids of its liked items, nearest first.
+    categories
+        Categories and their shares of the items, most frequent first; empty if they are unknown.
+    vector
+        Shape (d,).
+
+    Examples
+    --------
+    >>> Interest(1, 0.25, "Horror", np.array([7]), (("Horror", 1.0),), np.zeros(2, np.float32)).to_dict()
+    {'number': 1, 'share': 0.25, 'name': 'Horror', 'items': [7], 'categories': [['Horror', 1.0]]}
+    """
+
+    number: int
+    share: float
+    name: str
+    items: Array
+    categories: tuple[tuple[str, float], ...]
+    vector: FloatArray
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain data for JSON, without the vector."""
+        return {
+            "number": self.number,
+            "share": self.share,
+            "name": self.name,
+            "items": self.items.tolist(),
+            "categories": [list(pair) for pair in self.categories],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class UserProfile:
+    """A user's vectors and liked items; mixed lists, interests and reasons all read it.
+
+    Parameters
+    ----------
+    vectors
+        The user's vectors, shape (C, d).
+    items
+        Vectors of all items, shape (items, d).
+    liked
+        Positions of the user's items.
+
+    Examples
+    --------
+    >>> films = np.array([[0, 1], [4, 4], [0, 2]], dtype=np.float32)
+    >>> ann = UserProfile(np.array([[0, 0], [4, 4]], dtype=np.float32), films, np.arange(3))
+    >>> ann.owner.tolist(), ann.shares.round(2).tolist()
+    ([0, 1, 0], [0.67, 0.33])
+    """
+
+    vectors: FloatArray
+    items: FloatArray
+    liked: IntArray
+
+    @cached_property
+    def distances(self) -> FloatArray:
+        """Squared distances of the vectors to the liked items; shape (C, liked)."""
+        return distances(self.vectors, self.items[self.liked])
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The nearest vector of each liked item; shape (liked,)."""
+        return np.asarray(self.distances.argmin(axis=0))
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Share of the liked items that each vector owns; shape (C,)."""
+        counts = np.bincount(self.owner, minlength=len(self.vectors))
+        return np.asarray(counts / max(len(self.liked), 1))
+
+    def interests(self, table: ItemTable) -> list[Interest]:
+        """Return the user's interests, largest share first.
+
+        Parameters
+        ----------
+        table
+            Ids, titles and attributes of all items.
+
+        Examples
+        --------
+        >>> films = np.array([[0, 1], [4, 4], [0, 2]], dtype=np.float32)
+        >>> ann = UserProfile(np.array([[0, 0], [4, 4]], dtype=np.float32), films, np.arange(3))
+        >>> titles = np.array(["Emma", "Alien", "Persuasion"], dtype=object)
+        >>> [(one.name, one.items.tolist()) for one in ann.interests(ItemTable([5, 6, 7], titles))]
+        [('Emma', [5, 7]), ('Alien', [6])]
+        """
+        found: list[Interest] = []
+        for c in np.argsort(-self.shares, kind="stable").tolist():
+            own = self.owner == c
+            members = self.liked[own][np.argsort(self.distances[c, own], kind="stable")]
+            # An interest without liked items gets its name from the nearest items of the catalogue.
+            around = members if len(members) else _nearest(self.vectors[c], self.items)
+            categories = top_categories(around, table)
+            name = _name(categories, table.title(int(around[0])), [one.name for one in found])
+            found.append(Interest(c, float(self.shares[c]), name, table.ids[members], categories, self.vectors[c]))
+        return found
+
+
+def distances(vectors: FloatArray, items: FloatArray) -> FloatArray:
+    """Return the squared distances of some vectors to some items; shape (vectors, items).
+
+    Examples
+    --------
+    >>> distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([[25.,  1.]])
+    """
+    squares = (vectors**2).sum(axis=1)[:, None] + (items**2).sum(axis=1)
+    return np.asarray(np.maximum(squares - 2 * vectors @ items.T, 0))
+
+
+def top_categories(items: IntArray, table: ItemTable) -> tuple[tuple[str, float], ...]:
+    """Return the most frequent categories of some items with their shares; an item's categories share its weight.
+
+    Examples
+    --------
+    >>> from dpcml.data.items import Attributes
+    >>> films = ItemTable(np.arange(3), attributes=Attributes.from_sets([{"War"}, {"War", "Crime"}, set()]))
+    >>> top_categories(np.arange(3), films)
+    (('War', 0.75), ('Crime', 0.25))
+    """
+    if table.attributes is None:
+        return ()
+    weights: Counter[str] = Counter()
+    for item in items.tolist():
+        names = table.attributes.of(item)
+        for name in names:
+            weights[name] += 1 / len(names)  # type: ignore[assignment]
+    whole = sum(weights.values())
+    ordered = sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple((name, weight / whole) for name, weight in ordered[:CATEGORIES])
+
+
+def _nearest(vector: FloatArray, items: FloatArray) -> IntArray:
+    near = distances(vector[None], items)[0]
+    return np.argsort(near, kind="stable")[:AROUND]
+
+
+def _name(categories: Sequence[tuple[str, float]], nearest: str, taken: Sequence[str]) -> str:
+    """Return a name that the user's larger interests do not have: categories, then with the nearest item."""
+    words = [name for name, _ in categories]
+    leading = sum(share >= LEADING * categories[0][1] for _, share in categories[:2])
+    names = [" / ".join(words[:count]) for count in range(leading, min(3, len(words)) + 1) if count]
+    names.append(f"{names[0]}, like {nearest}" if names else nearest)
+    numbered = (f"{names[-1]} ({k})" for k in range(2, len(taken) + 3))
+    return next(name for name in (*names, *numbered) if name not in taken)

@@ -1,0 +1,217 @@
+"""A request for lists: the users that it is for, and the items that may be recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dpcml.data.interactions import Interactions
+from dpcml.data.items import ItemTable
+from dpcml.retrieval.exact import Seen, nothing_seen, seen_of
+from dpcml.retrieval.profile import UserProfile
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.errors import NothingLeftError, ParameterError, did_you_mean
+from dpcml.utils.registry import Registry
+
+
+@dataclass(eq=False)
+class UserBatch:
+    """Users that lists are made for, with the items they like.
+
+    Parameters
+    ----------
+    likes
+        Ones of shape (users, items).
+    rows
+        Rows of the users in the training data; None for new users, who are not in it.
+    vectors, profiles
+        What a model with vectors has computed for these users; it is computed once per batch.
+
+    Examples
+    --------
+    >>> train = Interactions.from_csr(np.eye(3))
+    >>> users = UserBatch.known(train, np.array([2, 0]))
+    >>> len(users), users.liked(0).tolist(), [part.rows.tolist() for part in users.blocks(1)]
+    (2, [2], [[2], [0]])
+    """
+
+    likes: sparse.csr_array
+    rows: IntArray | None = None
+    vectors: FloatArray | None = None
+    profiles: list[UserProfile] | None = None
+
+    @classmethod
+    def known(cls, train: Interactions, rows: IntArray) -> UserBatch:
+        """Return users of the training data, by row."""
+        return cls(train.csr[rows], rows)
+
+    def __len__(self) -> int:
+        return int(self.likes.shape[0])
+
+    def liked(self, user: int) -> IntArray:
+        """Return the positions of the items that the user at a place in this batch likes."""
+        return np.asarray(self.likes.indices[self.likes.indptr[user] : self.likes.indptr[user + 1]])
+
+    def seen(self, exclude: bool = True) -> Seen:
+        """Return the CSR of items that are no candidates: the liked ones, or none."""
+        return seen_of(self.likes) if exclude else nothing_seen(len(self))
+
+    def blocks(self, size: int) -> Iterator[UserBatch]:
+        """Yield the users in batches of at most ``size``; an empty batch yields itself."""
+        if len(self) <= size:
+            yield self
+            return
+        for first in range(0, len(self), size):
+            rows = None if self.rows is None else self.rows[first : first + size]
+            yield UserBatch(self.likes[first : first + size], rows)
+
+
+def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, bool]:
+    """Return histories as a sparse matrix over the items of the training data, and whether there is only one.
+
+    Parameters
+    ----------
+    histories
+        External item ids of one user, or a sequence of such sequences; an id that comes twice counts once.
+    train
+        Training data, which has the item ids.
+
+    Returns
+    -------
+    likes, single
+        Ones (float32) of shape (users, items), and whether ``histories`` was that of one user.
+
+    Examples
+    --------
+    >>> train = Interactions.from_csr(np.eye(3), item_ids=["dune", "emma", "ulysses"])
+    >>> likes, single = likes_of(["ulysses", "dune"], train)
+    >>> likes.toarray(), single
+    (array([[1., 0., 1.]], dtype=float32), True)
+    >>> likes_of([["dune"], []], train)
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: history 1 is empty: name at least one item, or recommend what is popular
+    """
+    if not _is_sequence(histories):
+        raise ParameterError(f"histories={histories!r}: pass a sequence of item ids, or a sequence of such sequences")
+    given = list(histories)
+    nested = [_is_sequence(history) for history in given]
+    if any(nested) and not all(nested):
+        raise ParameterError(
+            f"history {nested.index(False)} is {given[nested.index(False)]!r}, others are sequences: pass item ids, or"
+            " a sequence of them for each user"
+        )
+    single = not any(nested)
+    rows = [given] if single else [list(history) for history in given]
+    for number, row in enumerate(rows):
+        if not row:
+            which = "the history" if single else f"history {number}"
+            raise ParameterError(f"{which} is empty: name at least one item, or recommend what is popular")
+    columns = [np.unique(train.item_columns(row)) for row in rows]
+    indptr = np.cumsum([0, *map(len, columns)])
+    indices = np.concatenate(columns).astype(np.int32)
+    ones = np.ones(len(indices), dtype=np.float32)
+    return sparse.csr_array((ones, indices, indptr), shape=(len(rows), train.n_items)), single
+
+
+def _is_sequence(value: Any) -> bool:
+    """Return whether a value is a sequence of others; a text is one id, not a sequence of letters."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+
+
+FILTERS: Registry[Callable[[ItemTable, list[str]], BoolArray]] = Registry("item filter")
+
+
+@FILTERS.register("tag")
+@FILTERS.register("genre")
+@FILTERS.register("category")
+def with_category(items: ItemTable, wanted: list[str]) -> BoolArray:
+    """Return a mask of the items that have any of some categories; case does not matter.
+
+    Examples
+    --------
+    >>> from dpcml.data.items import Attributes
+    >>> films = ItemTable(np.arange(2), attributes=Attributes.from_sets([{"War"}, {"Crime", "Drama"}]))
+    >>> with_category(films, ["crime", "Comedy"])
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: no item has the category 'Comedy': known: Crime, Drama, War
+    >>> with_category(films, ["crime"])
+    array([False,  True])
+    """
+    if items.attributes is None:
+        raise ParameterError(f"where: {wanted[0]!r} cannot be looked for, these items have no categories")
+    names = {str(name).casefold(): number for number, name in enumerate(items.attributes.names)}
+    for name in wanted:
+        if name.casefold() not in names:
+            known = [str(one) for one in items.attributes.names[:1000]]
+            raise ParameterError(f"no item has the category {name!r}: {did_you_mean(name, known)}")
+    chosen = items.attributes.matrix[:, [names[name.casefold()] for name in wanted]]
+    return np.asarray(np.diff(chosen.tocsr().indptr) > 0)
+
+
+@FILTERS.register("title")
+def with_title(items: ItemTable, wanted: list[str]) -> BoolArray:
+    """Return a mask of the items whose title (or id, without titles) contains any of some texts; case does not matter.
+
+    Examples
+    --------
+    >>> films = ItemTable(np.arange(2), titles=np.array(["Alien", "Aliens"], dtype=object))
+    >>> with_title(films, ["ALIENS"])
+    array([False,  True])
+    """
+    words = [word.casefold() for word in wanted]
+    titles = (items.title(item).casefold() for item in range(len(items)))
+    return np.array([any(word in title for word in words) for title in titles], dtype=bool)
+
+
+def allowed_items(
+    train: Interactions, items: Sequence[Any] | Array | None, where: Mapping[str, Any] | None
+) -> BoolArray:
+    """Return a mask of the items that are among ``items`` and meet all conditions of ``where``; raise if none does.
+
+    Parameters
+    ----------
+    train
+        Training data, which has ids, titles and attributes.
+    items
+        External ids of the only candidates; all by default.
+    where
+        Maps names in `FILTERS` to a value, or to several values of which one must match.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.eye(3), item_ids=["dune", "emma", "ulysses"])
+    >>> allowed_items(data, ["dune", "emma"], {"title": "m"})
+    array([False,  True, False])
+    >>> allowed_items(data, ["dune"], {"title": "m"})
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.NothingLeftError: items, where={'title': 'm'}: no item is left to choose from; widen the choice
+    """
+    allowed = np.ones(train.n_items, dtype=bool)
+    if items is not None:
+        allowed[:] = False
+        allowed[train.item_columns(items)] = True
+    if where is not None and not isinstance(where, Mapping):
+        raise ParameterError(f"where={where!r}: pass a mapping such as {{'category': 'Horror'}}")
+    for name, value in (where or {}).items():
+        allowed &= FILTERS[name](train.items, _texts(name, value))
+    if not allowed.any():
+        given = [*(["items"] if items is not None else []), *([f"where={dict(where)!r}"] if where else [])]
+        raise NothingLeftError(f"{', '.join(given)}: no item is left to choose from; widen the choice")
+    return allowed
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    texts = [str(one) for one in value] if several else [str(value)]
+    if not texts:
+        raise ParameterError(f"where={{{name!r}: {value!r}}}: name at least one value")
+    return texts

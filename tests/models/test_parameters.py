@@ -1,0 +1,59 @@
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dpcml import CML, DPCML, GFJA, LRML, Checkpoint, create
+from dpcml.utils.errors import ParameterError
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [("together", "max_user_run", 3), ("start", "init", "random"), ("optimiser", "optimizer", "adagrad")],
+)
+@pytest.mark.parametrize("kind", [DPCML, CML, GFJA])
+def test_old_names_work_for_one_version_with_a_warning(kind, old, new, value):
+    given = {old: value}
+    for make in (kind, kind().set_params, partial(create, kind.name)):
+        with pytest.warns(FutureWarning, match=f"{old} is called {new} now") as told:
+            assert getattr(make(**given), new) == value
+        assert len(told) == 1
+    with pytest.raises(ParameterError, match=f"pass only {new}"):
+        kind(**{old: value, new: value})
+
+
+def test_metric_models_take_the_old_name_too():
+    with pytest.warns(FutureWarning, match="start is called init now"):
+        assert LRML(start="random").init == "random"
+
+
+def test_parameters_that_a_model_never_used_are_gone():
+    assert not {"n_vectors", "diversity", "diversity_weight", "diversity_per"} & CML().get_params().keys()
+    assert "projection" not in GFJA().get_params()
+    assert not isinstance(CML(), DPCML)
+    assert not isinstance(GFJA(), DPCML)
+    with pytest.warns(FutureWarning, match="n_vectors has no effect"):
+        assert CML(n_vectors=1, dim=5).dim == 5
+    with pytest.warns(FutureWarning, match="diversity_weight has no effect"):
+        CML().set_params(diversity_weight=3.0)
+    with pytest.raises(ParameterError, match="n_vectors=2: CML has one vector per user; use DPCML for more"):
+        CML(n_vectors=2)
+    with pytest.raises(ParameterError, match="projection='ball': GFJA compares directions"):
+        GFJA(projection="ball")
+
+
+def test_new_names_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        create("unis", init="random", optimizer="adagrad", max_user_run=2)
+
+
+def test_old_keywords_of_fit_work_for_one_version(tmp_path):
+    likes = np.kron(np.eye(2), np.ones((4, 5)))
+    model = CML(dim=4, epochs=2, n_candidates=2)
+    with pytest.warns(FutureWarning, match="every_epochs"):
+        model.fit(likes, checkpoint=tmp_path, checkpoint_every=1)
+    assert (tmp_path / "checkpoint.safetensors").exists()
+    again = CML(dim=4, epochs=2, n_candidates=2).fit(likes, checkpoint=Checkpoint(tmp_path), resume=True)
+    assert (again.user_vectors_ == model.user_vectors_).all()
