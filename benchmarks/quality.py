@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from benchmarks.isolated import run_child
-from dpcml.data.catalog import load_or_read
+from dpcml.data import load_dataset
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation.evaluate import validation
 from dpcml.models.dpcml import DPCML
@@ -85,7 +85,7 @@ def _run(data: str, target: float, changes: dict[str, Any], seed: int) -> dict[s
 
 def measure(data: str, target: float, changes: dict[str, Any], seed: int, started: float) -> dict[str, Any]:
     """Train in this process; return when the target was reached, see `bench_quality`."""
-    train, valid, test = load_or_read(data).split((0.6, 0.2, 0.2), seed)
+    train, valid, test = load_dataset(data).split((0.6, 0.2, 0.2), seed)
     _, preset = PRESETS["dpcml"]
     model = ObservableDPCML(**{**preset, **changes, "random_state": seed})
     reached: dict[str, Any] = {"seconds": None, "epoch": None}

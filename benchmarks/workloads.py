@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.data.catalog import load_or_read
-from dpcml.data.catalog.find import locate
+from dpcml.data.datasets import DatasetStore, load_dataset
 from dpcml.data.interactions import Interactions
 from dpcml.data.synthetic import planted
 from dpcml.models import create
@@ -41,10 +40,10 @@ def load_data(name: str | None = None) -> tuple[str, Interactions]:
     (3757, 5113)
     """
     if name is None:
-        name = DEFAULT_DATA if locate(DEFAULT_DATA) else "planted"
+        name = DEFAULT_DATA if DatasetStore().locate(DEFAULT_DATA) else "planted"
     if name == "planted":
         return name, planted(STEAM_USERS, STEAM_ITEMS, positives=STEAM_POSITIVES / STEAM_USERS).data
-    return name, load_or_read(name)
+    return name, load_dataset(name)
 
 
 def sized_data(positives: int, n_items: int | None = None) -> Interactions:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcml import CML, DPCML, evaluate
-from dpcml.data.catalog import load
+from dpcml.data import load_dataset
 from dpcml.data.synthetic import planted
 
 
@@ -37,7 +37,7 @@ def test_steam_is_learned_as_well_as_a_sound_engine_learns_it(real_data):
     0.02, 0.07; candidates from half of the catalogue 0.08, 0.17; the mean of the vectors in place of the nearest 0.21,
     0.40; always the first vector trained 0.26, 0.47. (That engine had a clock of its own for every row in Adam.)
     """
-    train, valid, test = load("steam-200k").split((0.6, 0.2, 0.2), 0)
+    train, valid, test = load_dataset("steam-200k").split((0.6, 0.2, 0.2), 0)
     model = DPCML(
         n_vectors=5, dim=100, margin=1.0, negatives="hard", n_candidates=30, diversity=(0.05, 0.25),
         diversity_weight=10.0, init="random", learning_rate=0.01, schedule="constant", batch_size=256, epochs=20,

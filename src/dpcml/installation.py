@@ -9,8 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-from dpcml.data.catalog.find import locate
-from dpcml.data.catalog.sets import CATALOG
+from dpcml.data.datasets import DATASETS, DatasetStore
 from dpcml.utils.packages import version as own_version
 from dpcml.utils.threads import thread_count
 
@@ -34,7 +33,7 @@ def examine() -> dict[str, Any]:
         "threads": thread_count(),
         "cores": os.cpu_count() or 1,
         "kernel_cache": _kernel_cache(),
-        "data": {name: _text(locate(name)) for name in CATALOG},
+        "data": {name: _text(DatasetStore().locate(name)) for name in DATASETS},
         "extras": {
             extra: [name for name in names if _installed(name) is None]
             for extra, names in needed.items()

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcml import storage
-from dpcml.data.catalog import CATALOG, load_or_read
+from dpcml.data.datasets import DATASETS, load_dataset
 from dpcml.data.interactions import Interactions
 from dpcml.data.split import Split, by_ratio
-from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, select
 from dpcml.evaluation.report import Report
@@ -22,7 +21,7 @@ from dpcml.models.presets import PRESETS
 from dpcml.training.checkpoint import FILE, Checkpoint
 from dpcml.training.trainer import History
 from dpcml.utils.deprecation import renamed
-from dpcml.utils.errors import DataError, DpcmlError, ParameterError
+from dpcml.utils.errors import DataError, DpcmlError
 from dpcml.utils.packages import version
 
 PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
@@ -37,7 +36,7 @@ class DataSource:
     data
         The name of a data set, a file, or ``planted``.
     options
-        How it is read, see `dpcml.data.catalog.load_or_read`.
+        How it is read, see `dpcml.data.datasets.load_dataset`.
 
     Examples
     --------
@@ -50,15 +49,11 @@ class DataSource:
 
     def read(self, progress: Any = None) -> Interactions:
         """Return the data."""
-        if self.data != "planted":
-            return load_or_read(self.data, progress=progress, **self.options)
-        if self.options:
-            raise ParameterError(f"{next(iter(self.options))}: the planted world is made, not read; leave it out")
-        return planted().data
+        return load_dataset(self.data, progress=progress, **self.options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that describes the same source in any working folder: paths are absolute."""
-        named = self.data == "planted" or self.data in CATALOG
+        named = self.data == "planted" or self.data in DATASETS
         options = {
             name: str(Path(value).resolve()) if name == "items" else value for name, value in self.options.items()
         }

@@ -181,7 +181,7 @@ def test_interrupt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpcml.data.catalog.load_or_read", interrupted)
+    monkeypatch.setattr("dpcml.data.datasets.load_dataset", interrupted)
     done = CliRunner().invoke(app, ["data", "describe", "likes.csv"])
     assert done.exit_code == 130
     assert done.stderr == "interrupted\n"

@@ -10,7 +10,7 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.synthetic import PlantedWorld, generator, planted, planted_blocks
-from dpcml.data.synthetic.generator import Catalogue
+from dpcml.data.synthetic.generator import PlantedCatalogue
 from dpcml.data.synthetic.titles import category_names, titles
 from dpcml.utils.errors import DpcmlError, ParameterError
 
@@ -206,7 +206,7 @@ def test_small_worlds(settings):
 @pytest.mark.parametrize("n_categories", [1, 12, 40])
 def test_titles_are_unique_and_readable(n_items, n_categories):
     parameters = generator.PlantedParameters(1, n_items, n_categories=n_categories, interests=1)
-    names = titles(Catalogue.build(parameters).slot_category, np.random.default_rng(0))
+    names = titles(PlantedCatalogue.build(parameters).slot_category, np.random.default_rng(0))
     assert len(set(names.tolist())) == n_items
     # words only, with a part number where a category has used up its words
     assert all(re.fullmatch(r"[A-Z][\w' -]*[a-zI](, Part \d+)?", name) for name in names)

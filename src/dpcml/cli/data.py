@@ -19,22 +19,22 @@ app = typer.Typer(help="Named data sets and your own files.", no_args_is_help=Tr
 @app.command("list")
 def list_sets(as_json: AsJson = False) -> None:
     """Show the data sets that are known by name, and where they were found."""
-    from dpcml.data.catalog import CATALOG, places
+    from dpcml.data.datasets import DATASETS, DatasetStore
 
-    found = {}
-    for name in CATALOG:
-        folders = {label: folder for label, folder in places(name).items() if CATALOG[name].layout(folder)}
+    cache, found = DatasetStore(), {}
+    for name in DATASETS:
+        folders = {label: folder for label, folder in cache.folders(name).items() if DATASETS[name].layout(folder)}
         found[name] = next(iter(folders.items()), (None, None))
     if as_json:
-        print_json({name: _entry(CATALOG[name], *found[name]) for name in CATALOG})
+        print_json({name: _entry(DATASETS[name], *found[name]) for name in DATASETS})
         return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("name", "title", "users", "items", "positives", "found in", "licence"):
         table.add_column(title, justify="right" if title in ("users", "items", "positives") else "left")
-    for name in CATALOG:
-        entry = CATALOG[name]
+    for name in DATASETS:
+        entry = DATASETS[name]
         counts = (f"{count:,}" for count in (entry.counts.users, entry.counts.items, entry.counts.positives))
         table.add_row(name, entry.title, *counts, found[name][0] or "not here", entry.licence)
     console().print(table)
@@ -57,14 +57,13 @@ def _entry(entry: Any, label: str | None, folder: Path | None) -> dict[str, Any]
 @app.command()
 def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="A name that 'dpcml data list' shows.")]) -> None:
     """Download a data set into the cache, going on where an earlier download broke off."""
-    from dpcml.data.catalog import CATALOG, locate
-    from dpcml.data.catalog import fetch as fetch_set
+    from dpcml.data.datasets import DATASETS, DatasetStore
 
-    here = locate(name)
+    here = DatasetStore().locate(name)
     with bytes_bar(name) as progress:
-        folder = fetch_set(name, progress)
+        folder = DatasetStore().fetch(name, progress)
     if here is None:
-        note(f"{name}: {CATALOG[name].licence}; {CATALOG[name].home}")
+        note(f"{name}: {DATASETS[name].licence}; {DATASETS[name].home}")
     else:
         note(f"{name} is here already")
     print(folder)
@@ -80,15 +79,15 @@ def describe(
     reading: dict[str, Any],
 ) -> None:
     """Count users, items and positives; show how varied people's tastes are where items have attributes."""
-    from dpcml.data.catalog import load_or_read
     from dpcml.data.charts import check_suffix
     from dpcml.data.charts import plot as draw
+    from dpcml.data.datasets import load_dataset
     from dpcml.data.describe import describe as count
 
     if plot is not None:
         check_suffix(plot)
     with bytes_bar(source) as progress:
-        description = count(load_or_read(source, progress=progress, **reading))
+        description = count(load_dataset(source, progress=progress, **reading))
     if plot is not None:
         note(f"figure: {draw(description, plot, title=Path(source).name)}")
     if as_json:

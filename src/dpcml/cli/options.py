@@ -51,7 +51,7 @@ def _reading(
     encoding: Annotated[str | None, _option(text="Of the text, UTF-8 by default.")] = None,
     items: Annotated[Path | None, _option(text="File with titles and attributes of items.")] = None,
 ) -> dict[str, Any]:
-    """Return the given options, as `dpcml.data.catalog.load_or_read` takes them."""
+    """Return the given options, as `dpcml.data.datasets.load_dataset` takes them."""
     tab = None if separator is None else separator.replace("\\t", "\t")
     columns = {"user": user, "item": item, "rating": rating, "time": time}
     rules = {

@@ -1,4 +1,4 @@
-"""A data set taken apart into arrays and texts, to be saved, and put together again."""
+"""`Interactions` as plain arrays and texts for saving, and back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def to_arrays(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str
 
 
 def metadata(train: Interactions) -> dict[str, Any]:
-    """Return what else is to be said of a data set, as plain data.
+    """Return counts, hashes and the preparation report of a data set as plain data.
 
     Examples
     --------

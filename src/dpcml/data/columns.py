@@ -124,14 +124,14 @@ def _listed(available: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in available)
 
 
-Where: TypeAlias = Callable[[int], str]  # says where a row stands in its source: "likes.csv, line 7"
+Where: TypeAlias = Callable[[int], str]  # file and line of a row: "likes.csv, line 7"
 LARGEST_ID = 2**63 - 1
 EXACT = 2**53  # floats above it skip whole numbers
 WHOLE = r"^(?:0|-?[1-9][0-9]*)$"  # leading zeros are part of a code, not of a number
 
 
 def reject(bad: pl.Series | BoolArray, where: Where, message: Callable[[int], str]) -> None:
-    """Raise on the first row marked bad, saying where it stands.
+    """Raise on the first row marked bad, with its file and line.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def encode_ids(column: pl.Series, kind: str, where: Where, text: bool = False) -
     kind
         ``"user"`` or ``"item"``, for errors.
     where
-        Says where a row stands.
+        Returns file and line of a row, for errors.
     text
         Keep ids as text, even where all of them are whole numbers.
 

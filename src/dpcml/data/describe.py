@@ -1,4 +1,4 @@
-"""What is in a data set: counts, density, spread over users, and how varied people's tastes are."""
+"""What is in a data set: counts, density, spread over users, and the preference diversity of users."""
 
 from __future__ import annotations
 
@@ -180,18 +180,18 @@ def preference_diversity(data: Interactions) -> FloatArray:
 
 def _meeting(sets: sparse.csr_array, patterns: sparse.csr_array) -> FloatArray:
     """Count the ordered pairs of each user's items that share an attribute, an item with itself included."""
-    owners = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))  # (entries,)
+    rows = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))  # (entries,)
     held = patterns[sets.indices]  # (entries, attributes)
     # A column per user and attribute makes the product below block-diagonal: sets of two users never meet.
-    columns = np.repeat(owners, np.diff(held.indptr)).astype(np.int64) * patterns.shape[1] + held.indices
+    columns = np.repeat(rows, np.diff(held.indptr)).astype(np.int64) * patterns.shape[1] + held.indices
     distinct, columns = np.unique(columns, return_inverse=True)
     own = sparse.csr_array(
-        (np.ones(len(columns), dtype=np.float32), columns, held.indptr), shape=(len(owners), len(distinct))
+        (np.ones(len(columns), dtype=np.float32), columns, held.indptr), shape=(len(rows), len(distinct))
     )
     shared = own @ own.T  # (entries, entries): attributes in common
     shared.data[:] = 1
     together = sets.data * (shared @ sets.data)
-    return np.bincount(owners, weights=together, minlength=sets.shape[0]).astype(np.float64)
+    return np.bincount(rows, weights=together, minlength=sets.shape[0]).astype(np.float64)
 
 
 def _patterns(has: sparse.csr_array) -> tuple[IntArray, sparse.csr_array]:

@@ -17,7 +17,7 @@ _LOOKED_THROUGH = 2000  # ids that a misspelt one is compared with
 
 
 def positions(ids: Array, wanted: Array, order: IntArray | None = None) -> IntArray:
-    """Return where each wanted id stands in ``ids``, -1 where it does not.
+    """Return the position of each wanted id in ``ids``, -1 for ids that are not there.
 
     Ids of the other kind are converted where that is plain: ``"12"`` finds 12 and 12 finds ``"12"``.
 
@@ -104,7 +104,7 @@ def unique_ids(given: Sequence[Any] | Array | None, count: int, name: str) -> Ar
 
 
 def known(ids: Array, wanted: Array, kind: str, order: IntArray | None = None) -> IntArray:
-    """Return where each wanted id stands, or say which one is unknown.
+    """Return the position of each wanted id, or raise an error that names an unknown one.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class ItemTable:
         ordered = self.ids[self.order]
         twice = ordered[1:][ordered[1:] == ordered[:-1]].tolist()
         if twice:
-            raise DataError(f"item id {twice[0]!r} stands twice in the catalogue: ids must be unique")
+            raise DataError(f"item id {twice[0]!r} occurs twice in the catalogue: ids must be unique")
         if self.titles is not None:
             object.__setattr__(self, "titles", frozen(np.asarray(self.titles, dtype=object)))
         for name, rows in (("titles", self.titles), ("attribute sets", self.attributes)):

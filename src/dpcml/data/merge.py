@@ -1,4 +1,4 @@
-"""Positives that came later, added to those that are known: old users and items keep their places."""
+"""Merge newer interactions into older ones; the positions of known users and items do not change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def merge(known: Interactions, more: Interactions) -> Interactions:
 
 
 def _joined(old: Array, new: Array, kind: str) -> tuple[Array, IntArray]:
-    """Return old ids, then new ones, of the old kind; and where each of ``new`` stands among them."""
+    """Return old ids, then new ones, of the old kind; and the position of each of ``new`` among them."""
     at = positions(old, new)
     unknown = at < 0
     fresh = new[unknown]

@@ -200,14 +200,14 @@ def prepare(
 ) -> Interactions:
     """Turn a table with columns ``user``, ``item`` and perhaps ``rating``, ``time`` into `Interactions`.
 
-    Columns may be text or typed; a value that breaks a rule is reported with ``where`` it stands.
+    Columns may be text or typed; a value that breaks a rule is reported with its file and line.
 
     Parameters
     ----------
     table
         One row per interaction.
     where
-        Says where a row stands, for errors.
+        Returns file and line of a row, for errors.
     rules
         What counts as a positive, and which users and items stay.
     items

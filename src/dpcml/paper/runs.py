@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpcml.data.catalog.find import locate
+from dpcml.data.datasets import DatasetStore
 from dpcml.data.interactions import Interactions
 from dpcml.data.split import Split
 from dpcml.evaluation.evaluate import evaluate, validation
@@ -294,7 +294,7 @@ def _test_users(spec: Spec, data: str) -> IntArray | None:
     file = spec.options.get("test_users")
     if file is None:
         return None
-    folder = locate(data)
+    folder = DatasetStore().locate(data)
     if folder is None or not (folder / file).is_file():
         raise DataError(
             f"{file}: is not beside the files of {data}; put it there, or leave test_users out of the study"

@@ -80,7 +80,6 @@ class SearchRun:
 
     def run_here(self, train: Interactions, valid: Interactions) -> None:
         """Run all trials in this process."""
-        self.report()
         for _ in work(self.config, train, valid, f"{self.owner}:0"):
             self.report()
 

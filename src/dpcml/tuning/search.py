@@ -152,10 +152,12 @@ def tune(
         )  # fmt: skip
         search = SearchRun(config, store, {"data": label, "split": split.hash}, callback)
         config = search.plan([] if draw is None else draw(searched, budget, seed), budget, defaults)
-        if engine == "local" and count == 1:
+        search.report()
+        left = search.total - search.done
+        if left and engine == "local" and count == 1:
             search.run_here(split.train, split.parts[1])
-        else:
-            count = max(1, min(count, search.total - search.done))
+        elif left:
+            count = min(count, left)
             with pool(config, split.train, split.parts[1], count) as started_pool:
                 search.run_in(started_pool, count)
         best = search.best_row()

@@ -13,14 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpcml.data.readers.delimited import Lines, read_delimited
-from dpcml.data.readers.source import Source
+from dpcml.data.readers.source import SourceFile
 from dpcml.utils.errors import DataError
 
 Found = tuple[pl.DataFrame, Lines]
 
 
 def scan(text: str, separator: str = ",") -> Found:
-    return read_delimited(Source(Path("likes.csv"), b""), text.encode(), separator)
+    return read_delimited(SourceFile(Path("likes.csv"), b""), text.encode(), separator)
 
 
 def rows(found: Found) -> list[tuple[str, ...]]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dpcml.data.readers.source import HEAD, Source, open_source
+from dpcml.data.readers.source import HEAD, SourceFile, open_source
 from dpcml.utils.errors import DataError, ParameterError
 
 
-def source(data: bytes, encoding: str | None = None) -> Source:
-    return Source(Path("likes.csv"), data, encoding)
+def source(data: bytes, encoding: str | None = None) -> SourceFile:
+    return SourceFile(Path("likes.csv"), data, encoding)
 
 
 def test_missing_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dpcml.data.readers.base import READERS, Options, Parsed, Reader, check_opti
 from dpcml.data.readers.items import read_items, read_tags
 from dpcml.data.readers.lists import Lists
 from dpcml.data.readers.published import MovieLens, Steam
-from dpcml.data.readers.source import Source, open_source
+from dpcml.data.readers.source import SourceFile, open_source
 from dpcml.data.readers.tables import Parquet, Tables
 from dpcml.utils.errors import DataError, ParameterError
 
@@ -25,7 +25,7 @@ __all__ = [
     "Parquet",
     "Parsed",
     "Reader",
-    "Source",
+    "SourceFile",
     "Steam",
     "Tables",
     "read",
@@ -61,7 +61,7 @@ def read(
         Names of the columns of a table, or their positions from 1 where it has no header. ``rating=""`` or
         ``time=""`` leaves that column out.
     separator
-        What stands between the columns of a text table. Without it, comma, semicolon, tab and bar are tried.
+        Separator of the columns of a text table. Without it, comma, semicolon, tab and bar are tried.
     header
         Whether the first line of a text table names the columns.
     encoding

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpcml.data.columns import Where
-from dpcml.data.readers.source import Source
+from dpcml.data.readers.source import SourceFile
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.registry import Registry
 
@@ -37,7 +37,7 @@ class Parsed:
     """Rows of a file: a table of ``user``, ``item`` and perhaps ``rating``, ``time``, text or typed."""
 
     table: pl.DataFrame
-    where: Where  # says where a row stands
+    where: Where  # returns file and line of a row
     notes: tuple[str, ...] = ()  # what was guessed
 
 
@@ -59,7 +59,7 @@ class Reader(ABC):
         """
 
     @abstractmethod
-    def parse(self, source: Source, options: Options) -> Parsed:
+    def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return the rows of a file, or raise a `DataError` that names file, line and rule."""
 
     def titles(self, name: str) -> tuple[str, ...]:
@@ -75,16 +75,16 @@ def first_lines(head: str, count: int = 300) -> list[str]:
 READERS: Registry[Reader] = Registry("format")
 
 
-def detect(source: Source) -> str:
+def detect(source: SourceFile) -> str:
     r"""Return the name of the format that fits a file best.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> import dpcml.data.readers
-    >>> detect(Source(Path("ratings.dat"), b"1::1193::5::978300760\n"))
+    >>> detect(SourceFile(Path("ratings.dat"), b"1::1193::5::978300760\n"))
     'movielens'
-    >>> detect(Source(Path("users.dat"), b"2 7 9\n1 4\n"))
+    >>> detect(SourceFile(Path("users.dat"), b"2 7 9\n1 4\n"))
     'count-then-ids'
     """
     name, head = source.name.lower().removesuffix(".gz"), source.head()

@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 import polars as pl
 
-from dpcml.data.readers.source import Source
+from dpcml.data.readers.source import SourceFile
 from dpcml.utils.errors import DataError
 
 QUOTE, NEWLINE, RETURN = b'"\n\r'
@@ -25,7 +25,7 @@ SPARE = (
 class Lines:
     """Where the records of a delimited text begin; read again only when an error needs it."""
 
-    source: Source
+    source: SourceFile
     data: bytes
     separator: str
     quoting: bool
@@ -57,7 +57,7 @@ class Lines:
         return self.source.line(line)
 
 
-def read_delimited(source: Source, data: bytes, separator: str) -> tuple[pl.DataFrame, Lines]:
+def read_delimited(source: SourceFile, data: bytes, separator: str) -> tuple[pl.DataFrame, Lines]:
     r"""Split delimited text into text columns ``"0"``, ``"1"``, ...; empty fields are null.
 
     Fields may be quoted with ``"`` to hold separators and line breaks; a quote within them is doubled. Quotes
@@ -76,7 +76,7 @@ def read_delimited(source: Source, data: bytes, separator: str) -> tuple[pl.Data
     Examples
     --------
     >>> from pathlib import Path
-    >>> cells, lines = read_delimited(Source(Path("a.csv"), b""), b'user,item\nann,"tea, green"\n', ",")
+    >>> cells, lines = read_delimited(SourceFile(Path("a.csv"), b""), b'user,item\nann,"tea, green"\n', ",")
     >>> cells.rows(), lines.where(1)
     ([('user', 'item'), ('ann', 'tea, green')], 'a.csv, line 2')
     """
@@ -126,7 +126,7 @@ def _by_module(lines: Lines) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={str(field): pl.String for field in range(len(rows[0]))}, orient="row")
 
 
-def _short_separator(source: Source, text: bytes, mark: bytes) -> tuple[bytes, bytes]:
+def _short_separator(source: SourceFile, text: bytes, mark: bytes) -> tuple[bytes, bytes]:
     """Return a byte that the text does not hold, and the text with that byte as separator."""
     spare = next((bytes([byte]) for byte in SPARE if byte not in text), None)
     if spare is None:

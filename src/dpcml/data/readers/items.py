@@ -14,7 +14,7 @@ from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.readers.base import Options
 from dpcml.data.readers.delimited import read_delimited
 from dpcml.data.readers.lists import check_counts, numbers_by_line
-from dpcml.data.readers.source import Source, open_source
+from dpcml.data.readers.source import SourceFile, open_source
 from dpcml.data.readers.tables import MAGIC, open_table, parquet_columns, parquet_names
 from dpcml.utils.arrays import BoolArray
 from dpcml.utils.errors import DataError
@@ -89,13 +89,13 @@ class _Found:
     sets: list[list[str]] | None = None
 
 
-def _from_movies(source: Source) -> _Found:
+def _from_movies(source: SourceFile) -> _Found:
     cells, lines = read_delimited(source, source.text(fallback="latin-1"), "::")
     table = cells.select(item="0", title="1", attributes="2")
     return _Found(table, lines.where, _split(table["attributes"]))
 
 
-def _from_u_item(source: Source) -> _Found:
+def _from_u_item(source: SourceFile) -> _Found:
     cells, lines = read_delimited(source, source.text(fallback="latin-1"), "|")
     genres = _genres(source.path.with_name("u.genre"))
     flags = cells[:, U_ITEM_FLAGS:U_ITEM_WIDTH]
@@ -117,7 +117,7 @@ def _genres(path: Path) -> Sequence[str]:
     return names
 
 
-def _from_table(source: Source, given: Mapping[str, str | None], options: Options) -> _Found:
+def _from_table(source: SourceFile, given: Mapping[str, str | None], options: Options) -> _Found:
     known = {*ID_NAMES, *TITLE_NAMES, *ATTRIBUTE_NAMES}
     chosen = [name for name in given.values() if name is not None]
     table = open_table(source, options, known=known, given=chosen)
@@ -128,7 +128,7 @@ def _from_table(source: Source, given: Mapping[str, str | None], options: Option
     return _Found(cells, table.where, _split(cells["attributes"]) if "attributes" in columns else None)
 
 
-def _from_parquet(source: Source, given: Mapping[str, str | None]) -> _Found:
+def _from_parquet(source: SourceFile, given: Mapping[str, str | None]) -> _Found:
     columns = _pick(parquet_names(source), given, source)
     cells = parquet_columns(source, list(columns.values())).select(
         pl.col(name).alias(role) for role, name in columns.items()
@@ -141,7 +141,7 @@ def _from_parquet(source: Source, given: Mapping[str, str | None]) -> _Found:
     return _Found(cells, lambda row: f"{source.name}, row {row + 1}", sets)
 
 
-def _pick(names: Sequence[str], given: Mapping[str, str | None], source: Source) -> dict[str, str]:
+def _pick(names: Sequence[str], given: Mapping[str, str | None], source: SourceFile) -> dict[str, str]:
     """Return role and name of the columns for item, title and attributes, as far as there are any."""
     listed = ", ".join(repr(name) for name in names)
     picked: dict[str, str] = {}
@@ -167,7 +167,7 @@ def _split(column: pl.Series) -> list[list[str]]:
     return [[name for name in row if name not in NOTHING] for row in rows]
 
 
-def _item_table(source: Source, found: _Found, text_ids: bool) -> ItemTable:
+def _item_table(source: SourceFile, found: _Found, text_ids: bool) -> ItemTable:
     if not len(found.table):
         raise DataError(f"{source.path}: no rows; a catalogue needs at least one item")
     codes, ids = encode_ids(found.table["item"], "item", found.where, text_ids)

@@ -10,7 +10,7 @@ import polars as pl
 
 from dpcml.data.columns import LARGEST_ID
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
-from dpcml.data.readers.source import Source
+from dpcml.data.readers.source import SourceFile
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError
 
@@ -43,7 +43,7 @@ class Lists(Reader):
         is_table = len(widths) == 1 and len(users) < len(fits) and widths != {2}
         return 2 * (max(widths) > 1 and not is_table)
 
-    def parse(self, source: Source, options: Options) -> Parsed:
+    def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return one row per id, with the user of its line."""
         values, lengths = numbers_by_line(source)
         if self.counted:
@@ -61,13 +61,13 @@ class Lists(Reader):
         return Parsed(table, lambda row: source.line(int(lines[np.searchsorted(ends, row, side="right")]) + 1))
 
 
-def numbers_by_line(source: Source) -> tuple[IntArray, IntArray]:
+def numbers_by_line(source: SourceFile) -> tuple[IntArray, IntArray]:
     r"""Return all numbers of a text file, and how many stand on each line; blank lines at the end do not count.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> values, lengths = numbers_by_line(Source(Path("users.dat"), b"2 7 9\n\n1 4\n"))
+    >>> values, lengths = numbers_by_line(SourceFile(Path("users.dat"), b"2 7 9\n\n1 4\n"))
     >>> values.tolist(), lengths.tolist()
     ([2, 7, 9, 1, 4], [3, 0, 2])
     """
@@ -90,7 +90,7 @@ def numbers_by_line(source: Source) -> tuple[IntArray, IntArray]:
     return values.to_numpy(), lengths
 
 
-def check_counts(source: Source, values: IntArray, lengths: IntArray, hint: str = "") -> None:
+def check_counts(source: SourceFile, values: IntArray, lengths: IntArray, hint: str = "") -> None:
     """Raise unless each line begins with how many numbers follow on it."""
     empty = np.flatnonzero(lengths == 0)
     if len(empty):

@@ -10,7 +10,7 @@ import numpy as np
 from dpcml.data.columns import reject
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
 from dpcml.data.readers.delimited import read_delimited
-from dpcml.data.readers.source import Source
+from dpcml.data.readers.source import SourceFile
 from dpcml.utils.errors import DataError
 
 ROLES = ("user", "item", "rating", "time")
@@ -25,7 +25,7 @@ class MovieLens(Reader):
     Parameters
     ----------
     separator
-        What stands between the fields.
+        Separator of the fields.
     catalogue
         Name of the file of titles that comes with it.
     """
@@ -40,7 +40,7 @@ class MovieLens(Reader):
             return 3 * (2 * sum(RATING_LINE.fullmatch(line) is not None for line in lines) > len(lines))
         return 3 * (U_FILES.fullmatch(name) is not None and self.separator in head)
 
-    def parse(self, source: Source, options: Options) -> Parsed:
+    def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return the first three or four fields by position."""
         cells, lines = read_delimited(source, source.text(fallback="latin-1"), self.separator)
         if cells.width not in (3, 4):
@@ -81,7 +81,7 @@ class Steam(Reader):
         fits = 2 * sum(LINE.fullmatch(line) is not None for line in lines) > len(lines)
         return 3 * (fits and self.behaviour == BEHAVIOURS[0])
 
-    def parse(self, source: Source, options: Options) -> Parsed:
+    def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return user and title of the rows whose behaviour counts."""
         cells, lines = read_delimited(source, source.text(), ",")
         if cells.width < 3:

@@ -22,12 +22,12 @@ MARKS = (
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     r"""The bytes of one file, unpacked, and the encoding that the caller named, if any.
 
     Examples
     --------
-    >>> Source(Path("likes.csv"), b"user,item\nJos\xe9,tea\n", "latin-1").text().decode()
+    >>> SourceFile(Path("likes.csv"), b"user,item\nJos\xe9,tea\n", "latin-1").text().decode()
     'user,item\nJosé,tea\n'
     """
 
@@ -41,11 +41,11 @@ class Source:
         return self.path.name
 
     def line(self, number: int) -> str:
-        """Say where a line stands.
+        """Return file and line, for messages.
 
         Examples
         --------
-        >>> Source(Path("data/likes.csv"), b"").line(7)
+        >>> SourceFile(Path("data/likes.csv"), b"").line(7)
         'likes.csv, line 7'
         """
         return f"{self.name}, line {number}"
@@ -110,7 +110,7 @@ class Source:
             ) from None
 
 
-def open_source(path: str | Path, encoding: str | None = None) -> Source:
+def open_source(path: str | Path, encoding: str | None = None) -> SourceFile:
     """Read a file as a whole, unpacking gzip, or say why that cannot be.
 
     Examples
@@ -136,7 +136,7 @@ def open_source(path: str | Path, encoding: str | None = None) -> Source:
         raise DataError(f"{path}: a zip archive or an Excel workbook; unpack it, or save it as CSV")
     if not raw:
         raise DataError(f"{path}: the file is empty")
-    return Source(path, raw, encoding)
+    return SourceFile(path, raw, encoding)
 
 
 def _unpacked(raw: bytes, path: Path) -> bytes:

@@ -14,7 +14,7 @@ import polars as pl
 from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, Where, assign_columns, normalized
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader
 from dpcml.data.readers.delimited import Lines, read_delimited
-from dpcml.data.readers.source import Source
+from dpcml.data.readers.source import SourceFile
 from dpcml.utils.errors import DataError, ParameterError
 
 SAMPLE = 200  # records that separator, header and numeric columns are guessed from
@@ -24,10 +24,10 @@ INTERACTION_NAMES = frozenset(name for names in COMMON_NAMES.values() for name i
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A delimited file whose separator and header are settled."""
 
-    source: Source
+    source: SourceFile
     names: tuple[str, ...]
     header: bool
     cells: pl.DataFrame  # all records, the header included
@@ -36,7 +36,7 @@ class Table:
 
     @property
     def where(self) -> Where:
-        """The function that says where a row stands, not counting the header."""
+        """A function that returns file and line of a row, not counting the header."""
         lines, skipped = self.lines, int(self.header)  # not self: the cells must not stay in memory
         return lambda row: lines.where(row + skipped)
 
@@ -68,7 +68,7 @@ class Tables(Reader):
             return int(len(self.separators) > 1)  # the widest choice is the last resort
         return 2 if name.endswith(self.endings) else int(len(self.separators) > 1)
 
-    def parse(self, source: Source, options: Options) -> Parsed:
+    def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return the columns for user, item, rating and time."""
         given = Columns(options.user, options.item, options.rating, options.time)
         table = open_table(source, options, self.separators, INTERACTION_NAMES, given.named().values())
@@ -88,12 +88,12 @@ class Tables(Reader):
 
 
 def open_table(
-    source: Source,
+    source: SourceFile,
     options: Options,
     separators: Sequence[str] = tuple(WORDS),
     known: Collection[str] = (),
     given: Collection[str] = (),
-) -> Table:
+) -> TextTable:
     r"""Settle separator and header of a delimited file.
 
     Parameters
@@ -112,7 +112,7 @@ def open_table(
     Examples
     --------
     >>> from pathlib import Path
-    >>> table = open_table(Source(Path("a.csv"), b"who;what\n1;2\n"), Options())
+    >>> table = open_table(SourceFile(Path("a.csv"), b"who;what\n1;2\n"), Options())
     >>> table.names, table.notes
     (('who', 'what'), ('separator: semicolon', 'header: line 1'))
     """
@@ -137,7 +137,7 @@ def open_table(
         header = _is_header(first, known, given)
         notes.append(f"header: line {next(lines.records())[0]}" if header else "no header")
     names = [name.strip() for name in first[0]] if header else [f"column_{n + 1}" for n in range(cells.width)]
-    return Table(source, tuple(names), header, cells, lines, tuple(notes))
+    return TextTable(source, tuple(names), header, cells, lines, tuple(notes))
 
 
 def _sample(cells: pl.DataFrame) -> list[tuple[str, ...]]:
@@ -184,7 +184,7 @@ def _is_header(rows: Sequence[Sequence[str]], known: Collection[str], given: Col
     return any(share_of_numbers([row[place] for row in rest]) > 0.5 for place in range(len(first)))
 
 
-def _by_position(table: Table, given: Columns) -> tuple[Columns, tuple[str, ...]]:
+def _by_position(table: TextTable, given: Columns) -> tuple[Columns, tuple[str, ...]]:
     """Give columns without names their roles: user, item, then rating and time if they are numbers."""
     chosen = {role: f"column_{_position(name)}" if _position(name) else name for role, name in given.named().items()}
     free = [name for name in table.names if name not in chosen.values()]
@@ -248,7 +248,7 @@ class Parquet(Reader):
         """Certain where the magic letters stand, likely by name."""
         return 3 if head.startswith(MAGIC) else 2 * name.endswith((".parquet", ".pq"))
 
-    def parse(self, source: Source, options: Options) -> Parsed:
+    def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return the columns for user, item, rating and time, with their types."""
         given = Columns(options.user, options.item, options.rating, options.time)
         columns, notes = assign_columns(parquet_names(source), given, source.name)
@@ -259,7 +259,7 @@ class Parquet(Reader):
         return Parsed(table, lambda row: f"{source.name}, row {row + 1}", notes)
 
 
-def parquet_names(source: Source) -> list[str]:
+def parquet_names(source: SourceFile) -> list[str]:
     """Return the names of a Parquet file's columns, or say that the file is damaged."""
     try:
         return list(pl.read_parquet_schema(io.BytesIO(source.raw)))
@@ -267,7 +267,7 @@ def parquet_names(source: Source) -> list[str]:
         raise _damaged(source, error) from None
 
 
-def parquet_columns(source: Source, names: list[str]) -> pl.DataFrame:
+def parquet_columns(source: SourceFile, names: list[str]) -> pl.DataFrame:
     """Return some columns of a Parquet file, or say that the file is damaged."""
     try:
         return pl.read_parquet(io.BytesIO(source.raw), columns=names)
@@ -275,7 +275,7 @@ def parquet_columns(source: Source, names: list[str]) -> pl.DataFrame:
         raise _damaged(source, error) from None
 
 
-def _damaged(source: Source, error: BaseException) -> DataError:
+def _damaged(source: SourceFile, error: BaseException) -> DataError:
     panic = isinstance(error, pl.exceptions.PanicException)  # its text speaks of polars' inside
     reason = "its bytes make no sense" if panic else str(error).partition("\n")[0]
     return DataError(f"{source.path}: no readable Parquet file ({reason}); write or fetch it again")

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.data.synthetic.generator import SHORTEST, Block, Catalogue, PlantedParameters, draw_blocks
+from dpcml.data.synthetic.generator import SHORTEST, PlantedCatalogue, PlantedParameters, UserBlock, draw_blocks
 from dpcml.data.synthetic.titles import category_names, titles
 from dpcml.utils.arrays import FloatArray, IntArray, frozen
 from dpcml.utils.errors import ParameterError, did_you_mean
@@ -69,10 +69,10 @@ class PlantedWorld:
         with atomic(path) as temporary, temporary.open("wb") as file:
             for start in range(0, len(items), CSV_ROWS):
                 some = items[start : start + CSV_ROWS]
-                owner = np.searchsorted(users, np.arange(start, start + len(some)), side="right") - 1
+                user = np.searchsorted(users, np.arange(start, start + len(some)), side="right") - 1
                 rows = pl.DataFrame(
                     {
-                        "user_id": self.data.user_ids[owner],
+                        "user_id": self.data.user_ids[user],
                         "item_id": self.data.item_ids[some],
                         "title": names.gather(some),
                         "category": category.gather(some),
@@ -115,7 +115,7 @@ def planted(n_users: int = 1000, n_items: int = 1000, **settings: Any) -> Plante
     ('The Lonesome Prairie', ['Western'])
     """
     parameters = _parameters(n_users, n_items, settings)
-    catalogue = Catalogue.build(parameters)
+    catalogue = PlantedCatalogue.build(parameters)
     indptr, indices, interests, series, shares = _assemble(parameters, draw_blocks(catalogue))
     category, item_series = np.empty((2, n_items), dtype=np.int32)
     category[catalogue.slot_item] = catalogue.slot_category
@@ -144,7 +144,7 @@ def planted_blocks(n_users: int = 1000, n_items: int = 1000, **settings: Any) ->
     >>> sum(len(items) for _, items in planted_blocks(300)) == planted(300).data.n_positives
     True
     """
-    catalogue = Catalogue.build(_parameters(n_users, n_items, settings))
+    catalogue = PlantedCatalogue.build(_parameters(n_users, n_items, settings))
     return ((block.users, block.items) for block in draw_blocks(catalogue))
 
 
@@ -159,7 +159,7 @@ def _parameters(n_users: int, n_items: int, settings: dict[str, Any]) -> Planted
 
 
 def _assemble(
-    parameters: PlantedParameters, blocks: Iterator[Block]
+    parameters: PlantedParameters, blocks: Iterator[UserBlock]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
     """Copy blocks into the arrays of one CSR and of the truth, so that memory is those plus a block."""
     n_users, width = parameters.n_users, parameters.interest_range[1]

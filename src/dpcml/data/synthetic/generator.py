@@ -131,7 +131,7 @@ ROUNDS = 8  # attempts to replace draws that hit an item twice
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class PlantedCatalogue:
     """Items in slots: by category, then by series, then by falling popularity.
 
     Every draw picks a slot in a segment: the whole catalogue, a category or a series.
@@ -146,7 +146,7 @@ class Catalogue:
     mean_beyond: float  # mean of list lengths beyond SHORTEST, before lists are shortened
 
     @classmethod
-    def build(cls, parameters: PlantedParameters) -> Catalogue:
+    def build(cls, parameters: PlantedParameters) -> PlantedCatalogue:
         """Lay out the catalogue; it depends on the seed through ``slot_item`` only."""
         sizes = parameters.category_sizes
         starts = np.cumsum(sizes) - sizes
@@ -181,7 +181,7 @@ class Catalogue:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class UserBlock:
     """Some users in a row with their positives, ascending by user and item."""
 
     users: IntArray  # (positives,) positions of users
@@ -191,7 +191,7 @@ class Block:
     shares: FloatArray  # (users of the block, k)
 
 
-def draw_blocks(catalogue: Catalogue) -> Iterator[Block]:
+def draw_blocks(catalogue: PlantedCatalogue) -> Iterator[UserBlock]:
     """Draw users block by block; each block has a generator of its own, keyed by seed and block number."""
     parameters = catalogue.parameters
     step = parameters.block_users
@@ -200,7 +200,7 @@ def draw_blocks(catalogue: Catalogue) -> Iterator[Block]:
         yield _block(catalogue, first, min(step, parameters.n_users - first), rng)
 
 
-def _block(catalogue: Catalogue, first: int, count: int, rng: np.random.Generator) -> Block:
+def _block(catalogue: PlantedCatalogue, first: int, count: int, rng: np.random.Generator) -> UserBlock:
     parameters = catalogue.parameters
     interests, shares = _interests(catalogue, count, rng)
     series = rng.integers(np.minimum(catalogue.sizes, parameters.series)[interests])
@@ -213,10 +213,10 @@ def _block(catalogue: Catalogue, first: int, count: int, rng: np.random.Generato
     narrow[:, :-1] = 1 + len(catalogue.sizes) + interests * parameters.series + series
     users, items = _distinct(catalogue, wanted, wide, narrow, rng)
     none = shares == 0
-    return Block(first + users, items, np.where(none, -1, interests), np.where(none, -1, series), shares)
+    return UserBlock(first + users, items, np.where(none, -1, interests), np.where(none, -1, series), shares)
 
 
-def _interests(catalogue: Catalogue, count: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+def _interests(catalogue: PlantedCatalogue, count: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     """Draw categories by size for the majority, all alike for the minorities, and their shares."""
     low, high = catalogue.parameters.interest_range
     ends = np.cumsum(catalogue.sizes)
@@ -265,7 +265,7 @@ def _mean_beyond(parameters: PlantedParameters) -> float:
 
 
 def _distinct(
-    catalogue: Catalogue, wanted: IntArray, wide: IntArray, narrow: IntArray, rng: np.random.Generator
+    catalogue: PlantedCatalogue, wanted: IntArray, wide: IntArray, narrow: IntArray, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Draw ``wanted`` different items for each (user, source); what hits an item again is drawn anew.
 
@@ -282,14 +282,14 @@ def _distinct(
         focused = where < focus
         where = np.where(focused, where / max(focus, 1e-300), (where - focus) / max(1 - focus, 1e-300))
         items = catalogue.pick(np.where(focused, narrow.ravel()[cells], wide.ravel()[cells]), where)
-        owners, sources = np.divmod(cells, n_sources)
-        fresh = np.sort(((owners * n_items + items) << shift) | sources)
+        users, sources = np.divmod(cells, n_sources)
+        fresh = np.sort(((users * n_items + items) << shift) | sources)
         keys = np.sort(np.concatenate([keys, fresh]), kind="stable")  # merges two sorted runs
         pairs = keys >> shift
         keys = keys[np.append(True, pairs[1:] != pairs[:-1])]
-        owners = (keys >> shift) // n_items
-        got = np.bincount(owners * n_sources + (keys & ((1 << shift) - 1)), minlength=wanted.size)
+        users = (keys >> shift) // n_items
+        got = np.bincount(users * n_sources + (keys & ((1 << shift) - 1)), minlength=wanted.size)
         missing = wanted.ravel() - got
         if not missing.any():
             break
-    return owners, (keys >> shift) - owners * n_items
+    return users, (keys >> shift) - users * n_items

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.data.catalog.find import locate
+from dpcml.data.datasets import DatasetStore
 from dpcml.data.interactions import Interactions
 from dpcml.data.synthetic import planted
 from dpcml.models import create
@@ -113,7 +113,7 @@ STUDY_TYPES.add("timing", StudyType(timing_blocks, timing_jobs))
 
 def scale_jobs(spec: Spec, datasets: DatasetCache) -> Iterable[Job]:
     """Yield the runs of the table for the sets on this machine, and one measurement on a stand-in for each other."""
-    here = {data for data in spec.sets if locate(data)}
+    here = {data for data in spec.sets if DatasetStore().locate(data)}
     yield from (job for job in model_jobs(spec, datasets) if job.data in here)
     for data in (data for data in spec.sets if data not in here):
         shape = spec.options["stand_in"]
