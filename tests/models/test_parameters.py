@@ -16,7 +16,7 @@ from dpcml.utils.errors import ParameterError
 def test_old_names_work_for_one_version_with_a_warning(kind, old, new, value):
     given = {old: value}
     for make in (kind, kind().set_params, partial(create, kind.name)):
-        with pytest.warns(FutureWarning, match=f"{old} is called {new} now") as told:
+        with pytest.warns(FutureWarning, match=f"{old} is deprecated, use {new}") as told:
             assert getattr(make(**given), new) == value
         assert len(told) == 1
     with pytest.raises(ParameterError, match=f"pass only {new}"):
@@ -24,7 +24,7 @@ def test_old_names_work_for_one_version_with_a_warning(kind, old, new, value):
 
 
 def test_metric_models_take_the_old_name_too():
-    with pytest.warns(FutureWarning, match="start is called init now"):
+    with pytest.warns(FutureWarning, match="start is deprecated, use init"):
         assert LRML(start="random").init == "random"
 
 
