@@ -128,7 +128,7 @@ def test_unchecked_files_still_cannot_break_anything(folder):
         (MODEL, lambda arrays: {**arrays, "similarity_.indptr": arrays["similarity_.indptr"][::-1].copy()}, "rows"),
         (DATA, lambda arrays: {**arrays, "seen.indices": arrays["seen.indices"] - 1}, "position -1"),
         (DATA, lambda arrays: {**arrays, "seen.indices": arrays["seen.indices"] // 2}, "ascend"),
-        (DATA, lambda arrays: {**arrays, "item_ids": arrays["item_ids"] * 0}, "stands twice"),
+        (DATA, lambda arrays: {**arrays, "item_ids": arrays["item_ids"] * 0}, "occurs twice"),
         (DATA, lambda arrays: {**arrays, "item_ids": arrays["item_ids"][:-1]}, "shape"),
     ],
 )

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from dpcml import DPCML, EASE, Interactions, load, save
 from dpcml.cli import app
 from dpcml.data.synthetic import planted
-from dpcml.exporting import export
+from dpcml.export import export
 from dpcml.utils.errors import DataError
 
 
@@ -50,7 +50,7 @@ def test_a_list_for_a_user_in_a_table_and_as_json(run, folder):
 def test_somebody_new(run, folder):
     found = json.loads(run("recommend", "ease", "--history", "3, 5,8", "-n", 2, "--json").stdout)
     assert [one["id"] for one in found["items"]] == load(folder / "ease").recommend_new([3, 5, 8], 2)[0].tolist()
-    assert "somebody who likes 3,5" in run("recommend", "dpcml", "--history", "3,5").stdout
+    assert "a new user who likes 3,5" in run("recommend", "dpcml", "--history", "3,5").stdout
 
 
 def test_only_some_items(run, folder):
@@ -75,7 +75,7 @@ def test_a_list_without_items_is_told(run, folder):
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 def test_lists_of_many_users_in_a_file(run, folder, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr("dpcml.exporting.USERS_AT_ONCE", 50)
+    monkeypatch.setattr("dpcml.export.BLOCK", 50)
     done = run("recommend", "dpcml", "--users", "all", "--out", f"lists.{kind}", "-n", 3, "--explain", "--json")
     assert json.loads(done.stdout) == {"out": f"lists.{kind}", "users": 120, "rows": 360, "model": "dpcml"}
     read = {"parquet": pl.read_parquet, "csv": pl.read_csv, "jsonl": pl.read_ndjson}[kind]
@@ -112,7 +112,7 @@ def test_similar_and_interests(run, folder):
 
 def test_an_id_that_would_break_a_file_of_ids_is_refused_and_nothing_is_left(tmp_path):
     data = Interactions.from_csr(np.eye(2), item_ids=["a", "two\nlines"])
-    with pytest.raises(DataError, match=r"id 'two\\nlines' has a line break: item_ids.txt holds an id a line"):
+    with pytest.raises(DataError, match=r"id 'two\\nlines' has a line break, but item_ids.txt holds one id per line"):
         export(EASE().fit(data), "npy", tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
@@ -151,15 +151,15 @@ BAD = [
     (("recommend", "dpcml", "--history", ","), "the history is empty"),
     (("recommend", "dpcml", "--history", "1,999"), "unknown item '999'"),
     (("recommend", "dpcml", "--users", "none.txt", "--out", "a.csv"), "none.txt: cannot be read"),
-    (("recommend", "dpcml", "--users", "all", "--out", "a.xls"), "unknown kind of file for lists 'xls'"),
+    (("recommend", "dpcml", "--users", "all", "--out", "a.xls"), "unknown file format 'xls'"),
     (("recommend", "nothing", "--user", 1), "there is no such folder"),
     (("similar", "dpcml"), "name one of --item ID and --user ID"),
     (("similar", "dpcml", "--item", 999), "unknown item '999'"),
-    (("interests", "ease", "--user", "user 1"), "EASE knows no interests"),
+    (("interests", "ease", "--user", "user 1"), "EASE has no interests"),
     (("interests", "dpcml"), "name one of --user ID and --history"),
-    (("export", "ease", "--to", "parquet", "--out", "z"), "EASE has no vectors to search by distance"),
-    (("export", "dpcml", "--to", "npz", "--out", "z"), "unknown form of export 'npz': did you mean 'npy'?"),
-    (("export", "dpcml", "--out", "."), "is not empty, and no older export"),
+    (("export", "ease", "--to", "parquet", "--out", "z"), "EASE has no user and item vectors"),
+    (("export", "dpcml", "--to", "npz", "--out", "z"), "unknown export format 'npz': did you mean 'npy'?"),
+    (("export", "dpcml", "--out", "."), "is not empty and not an older export"),
 ]
 
 
@@ -190,5 +190,5 @@ def test_an_export_never_takes_the_place_of_other_files(run, tmp_path):
     (tmp_path / "arrays" / "items.faiss").write_text("built by hand")
     done = run("export", "dpcml", "--out", "arrays")
     assert done.exit_code == 2
-    assert "holds 'items.faiss', which is no part of the older export" in done.stderr
+    assert "holds 'items.faiss', which is not part of the older export" in done.stderr
     assert (tmp_path / "arrays" / "items.faiss").read_text() == "built by hand"

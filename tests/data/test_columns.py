@@ -62,7 +62,7 @@ def test_one_column_for_two_roles() -> None:
 
 @pytest.mark.parametrize("given", [Columns(), Columns(user="user")])
 def test_name_that_stands_twice(given: Columns) -> None:
-    with pytest.raises(DataError, match="column 'user' for the user stands twice"):
+    with pytest.raises(DataError, match="column 'user' for the user occurs twice"):
         assign_columns(["user", "item", "user"], given)
 
 

@@ -69,7 +69,7 @@ def test_ids_titles_and_order_are_read_only(films):
 
 @pytest.mark.parametrize(("ids", "shown"), [([3, 5, 3], "3"), (["a", "b", "b"], "'b'")])
 def test_an_id_twice_is_named(ids, shown):
-    with pytest.raises(DataError, match=rf"item id {shown} stands twice"):
+    with pytest.raises(DataError, match=rf"item id {shown} occurs twice"):
         ItemTable(np.array(ids))
 
 

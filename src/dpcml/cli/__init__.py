@@ -16,11 +16,9 @@ from dpcml.cli.demo import demo
 from dpcml.cli.doctor import doctor
 from dpcml.cli.evaluate import evaluate
 from dpcml.cli.export import export
-from dpcml.cli.interests import interests
-from dpcml.cli.recommend import recommend
+from dpcml.cli.recommend import interests, recommend, similar
 from dpcml.cli.reproduce import reproduce
 from dpcml.cli.serve import serve
-from dpcml.cli.similar import similar
 from dpcml.cli.train import train
 from dpcml.cli.tune import tune
 from dpcml.utils.errors import DpcmlError, ParameterError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, Any
 
@@ -41,6 +41,20 @@ def bar_mark() -> str:
 def print_json(figures: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(figures, indent=2, allow_nan=False))
+
+
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; columns of numbers are right-aligned."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
+    for name in header:
+        right = name in ("", "score", "share", "similarity")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
 
 
 def note(text: str) -> None:

@@ -1,16 +1,15 @@
-"""``dpcml doctor``: what is installed, where data and compiled kernels lie, and what is missing."""
+"""``dpcml doctor``: installed packages, folders of data and compiled kernels, and what is missing."""
 
 from __future__ import annotations
 
-from dpcml.cli.asking import show_table
-from dpcml.cli.console import AsJson, print_json
+from dpcml.cli.console import AsJson, print_json, show_table
 
 
 def doctor(as_json: AsJson = False) -> None:
     """Check versions, threads, the kernel cache, data folders and extras."""
-    from dpcml.installation import examine
+    from dpcml.environment import describe_environment
 
-    found = examine()
+    found = describe_environment()
     if as_json:
         print_json(found)
         return
@@ -18,10 +17,10 @@ def doctor(as_json: AsJson = False) -> None:
     rows += [[name, version or "missing"] for name, version in found["packages"].items()]
     rows.append(["threads", f"{found['threads']} of {found['cores']} cores"])
     cache = found["kernel_cache"]
-    state = "" if cache["writable"] else "; not writable: kernels compile anew each time, set NUMBA_CACHE_DIR"
+    state = "" if cache["writable"] else "; not writable: every process compiles the kernels again, set NUMBA_CACHE_DIR"
     size = f"{cache['kernels']} kernels, {cache['bytes'] / 1e6:.1f} MB"
     rows.append(["kernel cache", f"{cache['folder']}: {size}{state}"])
-    rows += [[f"data: {name}", where or f"not here: dpcml data fetch {name}"] for name, where in found["data"].items()]
+    rows += [[f"data: {name}", where or f"missing: dpcml data fetch {name}"] for name, where in found["data"].items()]
     for name, missing in found["extras"].items():
         how = f"without {', '.join(missing)}: pip install 'dpcml[{name}]'" if missing else "installed"
         rows.append([f"extra: {name}", how])

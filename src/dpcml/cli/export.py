@@ -1,4 +1,4 @@
-"""``dpcml export``: what a model has learned, for other programs."""
+"""``dpcml export``: the arrays of a model, for other programs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dpcml.cli.options import Folder
 def export(
     folder: Folder,
     to: Annotated[str, typer.Option(help="npy (any model), parquet, or faiss-ready.")] = "npy",
-    out: Annotated[Path, typer.Option(help="A new folder, or an older export.")] = Path("dpcml-export"),
+    out: Annotated[Path, typer.Option(help="A new folder, or an older export to replace.")] = Path("dpcml-export"),
     as_json: AsJson = False,
 ) -> None:
-    """Write a model's arrays and ids to a folder that explains itself."""
-    from dpcml.exporting import export as write
+    """Write the arrays and ids of a model to a folder, with a file that describes them."""
+    from dpcml.export import export as write
     from dpcml.storage import load
 
     target = write(load(folder), to, out)

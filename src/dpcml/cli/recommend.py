@@ -1,47 +1,54 @@
-"""``dpcml recommend``: lists for one user, for somebody new, or for everybody."""
+"""The verbs that query a saved model: ``dpcml recommend``, ``dpcml similar`` and ``dpcml interests``."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcml.cli.asking import N, filters_of, ids_in, ids_of, show_table, titles_of
-from dpcml.cli.console import AsJson, count_bar, note, print_json
+from dpcml.cli.console import AsJson, count_bar, note, print_json, show_table
 from dpcml.cli.options import Folder
-from dpcml.utils.errors import ParameterError
+from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from dpcml.models import Recommender
 
+SHOWN = 5  # liked items per interest in a table
+
+N = Annotated[int, typer.Option("-n", help="Maximum number of results.")]
+User = Annotated[str | None, typer.Option(help="Id of a user in the training data.")]
+History = Annotated[str | None, typer.Option(help="Items that a new user likes: id,id,...")]
+
 
 def recommend(
     folder: Folder,
-    user: Annotated[str | None, typer.Option(help="A user of the training data.")] = None,
-    history: Annotated[str | None, typer.Option(help="Items that somebody new likes: id,id,...")] = None,
-    users: Annotated[str | None, typer.Option(help="A file with a user id per line, or 'all'; needs --out.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write lists to this .parquet, .csv or .jsonl file.")] = None,
+    user: User = None,
+    history: History = None,
+    users: Annotated[str | None, typer.Option(help="File with one user id per line, or 'all'; needs --out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the lists to this .parquet, .csv or .jsonl file.")] = None,
     n: N = 10,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why.")] = False,
-    mix: Annotated[float, typer.Option(help="0: best scores; 0.5: as in the history; 1: all interests alike.")] = 0.0,
+    explain: Annotated[bool, typer.Option("--explain", help="Give a reason for each item.")] = False,
+    mix: Annotated[float, typer.Option(help="Interests. 0: best scores; 0.5: as in the history; 1: equal.")] = 0.0,
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only such items: category=Horror, title=alien.")
     ] = None,
-    seen: Annotated[bool, typer.Option("--seen", help="Also what was seen in training.")] = False,
+    seen: Annotated[bool, typer.Option("--seen", help="Include items of the user's history.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend items to a user, to somebody new by what they like, or to many users at once."""
+    """Recommend items to a user, to a new user with a history, or to many users."""
     from dpcml.storage import load
 
-    if sum(asked is not None for asked in (user, history, users)) != 1:
+    if sum(given is not None for given in (user, history, users)) != 1:
         raise ParameterError("name one of --user ID, --history ID,ID,... and --users FILE")
     if (users is None) != (out is None):
-        raise ParameterError("--users and --out belong together: many lists go to a file")
+        raise ParameterError("--users and --out belong together: the lists of many users go to a file")
     model = load(folder)
     options: dict[str, Any] = {
         "mix": mix,
-        "where": filters_of(where or ()),
+        "where": parse_filters(where or ()),
         "exclude_seen": not seen,
         "explain": explain,
     }
@@ -49,33 +56,132 @@ def recommend(
         _write(model, users, out, n, options, as_json)
         return
     if history is not None:
-        found = model.recommend_new(ids_of(history), n, **options)
+        found = model.recommend_new(parse_ids(history), n, **options)
     else:
         found = model.recommend(user, n, **options)
-    items = _plain(model, found)
+    items = _items_json(model, *found)
     if as_json:
-        asked = {"user": user} if history is None else {"history": ids_of(history)}
-        print_json({**asked, "model": model.name, "mix": mix, "items": items})
+        print_json({**_asked(user, history), "model": model.name, "mix": mix, "items": items})
         return
     if not items:
-        note("nothing is left to recommend: all that passes the filters is known already; --seen shows it too")
+        note("nothing is left to recommend: the user has seen all items that pass the filters; --seen includes them")
         return
     header = ["", "item", "title", "score", *(["why"] if explain else [])]
     rows = [
         [str(k), str(one["id"]), one["title"], f"{one['score']:.4f}", *([one["reason"]["text"]] if explain else [])]
         for k, one in enumerate(items, 1)
     ]
-    show_table(f"for {user if history is None else 'somebody who likes ' + history}", header, rows)
+    show_table(f"for {_who(user, history)}", header, rows)
 
 
-def _plain(model: Recommender, found: tuple[Any, ...]) -> list[dict[str, Any]]:
-    ids, scores, *reasons = found
-    titles = titles_of(model, ids)
+def similar(
+    folder: Folder,
+    item: Annotated[str | None, typer.Option(help="Id of an item.")] = None,
+    user: Annotated[str | None, typer.Option(help="Id of a user.")] = None,
+    n: N = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show the items most similar to an item, or the users most similar to a user."""
+    from dpcml.storage import load
+
+    if (item is None) == (user is None):
+        raise ParameterError("name one of --item ID and --user ID")
+    model = load(folder)
+    ids, values = model.similar_users(user, n) if item is None else model.similar_items(item, n)
+    titles = [] if item is None else _titles(model, ids)
+    found = list(zip(ids.tolist(), values.tolist(), strict=True))
+    if as_json:
+        rows = [{"id": one, "similarity": value} for one, value in found]
+        for row, title in zip(rows, titles, strict=False):
+            row["title"] = title
+        asked, named = ({"item": item}, "items") if user is None else ({"user": user}, "users")
+        print_json({**asked, "model": model.name, named: rows})
+        return
+    header = ["", "user", "similarity"] if item is None else ["", "item", "similarity", "title"]
+    lines = [[str(k + 1), str(one), f"{value:.4f}", *titles[k : k + 1]] for k, (one, value) in enumerate(found)]
+    what = f"user {user}" if item is None else f"item {item}, {_titles(model, [item])[0]}"
+    show_table(f"similar to {what}", header, lines)
+
+
+def interests(folder: Folder, user: User = None, history: History = None, as_json: AsJson = False) -> None:
+    """Show the interests in the history of a user, largest first."""
+    from dpcml.models.multi_interest import MultiInterest
+    from dpcml.storage import load
+
+    if (user is None) == (history is None):
+        raise ParameterError("name one of --user ID and --history ID,ID,...")
+    model = load(folder)
+    if not isinstance(model, MultiInterest):
+        raise ParameterError(f"{type(model).__name__} has no interests: train dpcml, cml or gfja")
+    found = model.interests(user) if history is None else model.interests_new(parse_ids(history))
+    if as_json:
+        named = [one.to_dict() for one in found]
+        print_json({**_asked(user, history), "model": model.name, "interests": named})
+        return
+    rows = []
+    for one in found:
+        more = [f"and {len(one.items) - SHOWN} more"] if len(one.items) > SHOWN else []
+        rows.append([f"{one.share:.0%}", one.name, ", ".join([*_titles(model, one.items[:SHOWN]), *more])])
+    show_table(f"interests of {_who(user, history)}", ["share", "interest", "liked"], rows)
+
+
+def parse_ids(text: str) -> list[str]:
+    """Return ids that are separated by commas; an id with a comma in it stands in double quotes.
+
+    Examples
+    --------
+    >>> parse_ids('7, 12,"Emma, again"')
+    ['7', '12', 'Emma, again']
+    """
+    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), []) if part.strip()]
+
+
+def parse_filters(given: Sequence[str]) -> dict[str, list[str]] | None:
+    """Return filters written as KEY=VALUE; several values of one key are alternatives.
+
+    Examples
+    --------
+    >>> parse_filters(["category=War", "category=Crime"])
+    {'category': ['War', 'Crime']}
+    """
+    found: dict[str, list[str]] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip() or not value.strip():
+            raise ParameterError(f"--where {text}: write KEY=VALUE, such as category=Horror")
+        found.setdefault(key.strip(), []).append(value.strip())
+    return found or None
+
+
+def _read_ids(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a text file with one id per line") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: is not UTF-8 text; name a text file with one id per line") from None
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _asked(user: str | None, history: str | None) -> dict[str, Any]:
+    return {"user": user} if history is None else {"history": parse_ids(history)}
+
+
+def _who(user: str | None, history: str | None) -> str:
+    return f"user {user}" if history is None else f"a new user who likes {history}"
+
+
+def _titles(model: Recommender, items: Any) -> list[str]:
+    train = model.check_fitted()
+    return [train.items.title(int(column)) for column in train.item_columns(items)] if len(items) else []
+
+
+def _items_json(model: Recommender, ids: Any, scores: Any, reasons: Sequence[Any] = ()) -> list[dict[str, Any]]:
     listed = [
         {"id": item, "title": title, "score": score}
-        for item, title, score in zip(ids.tolist(), titles, scores.tolist(), strict=True)
+        for item, title, score in zip(ids.tolist(), _titles(model, ids), scores.tolist(), strict=True)
     ]
-    for one, reason in zip(listed, reasons[0] if reasons else (), strict=False):
+    for one, reason in zip(listed, reasons, strict=False):
         one["reason"] = reason.to_dict()
     return listed
 
@@ -83,13 +189,13 @@ def _plain(model: Recommender, found: tuple[Any, ...]) -> list[dict[str, Any]]:
 def _write(model: Recommender, users: str, out: Path, n: int, options: dict[str, Any], as_json: bool) -> None:
     import numpy as np
 
-    from dpcml.exporting import write_lists
+    from dpcml.export import write_recommendations
 
-    wanted = None if users == "all" else np.array(ids_in(Path(users)), dtype=object)
+    wanted = None if users == "all" else np.array(_read_ids(Path(users)), dtype=object)
     with count_bar("recommending") as progress:
-        rows = write_lists(model, out, wanted, n, progress=progress, **options)
+        rows = write_recommendations(model, out, wanted, n, progress=progress, **options)
     count = model.check_fitted().n_users if wanted is None else len(wanted)
     if as_json:
         print_json({"out": str(out), "users": count, "rows": rows, "model": model.name})
     else:
-        print(f"{rows:,} rows for {count:,} users written to {out}")
+        print(f"wrote {rows:,} rows for {count:,} users to {out}")

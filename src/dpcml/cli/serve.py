@@ -1,4 +1,4 @@
-"""``dpcml serve``: a model behind HTTP, with a page to look at it."""
+"""``dpcml serve``: a model as an HTTP service, with a page to explore it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from dpcml.cli.options import Folder
 
 def serve(
     directory: Folder,
-    host: Annotated[str, typer.Option(help="Address to listen at; only this machine by default.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; only this machine by default.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes of the server.")] = 1,
-    token_file: Annotated[Path | None, typer.Option(help="File with the token that callers must send.")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")] = 1,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token that clients must send.")] = None,
     compare: Annotated[Path | None, typer.Option(help="Folder of a second model, shown beside the first.")] = None,
     index: Annotated[
-        bool, typer.Option("--index", help="Make an approximate index of a large catalogue, unless there is one.")
+        bool, typer.Option("--index", help="Build an approximate index of a large catalogue, unless there is one.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line in the log for every request.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
     """Serve a model: recommendations over HTTP, and the explorer page at /.
 
-    SIGHUP or POST /api/v1/reload loads the folder anew without dropping a request; SIGTERM and Ctrl-C finish what was
-    taken.
+    SIGHUP or POST /api/v1/reload loads the folder again without dropping a request. SIGTERM and Ctrl-C finish the
+    requests in progress first.
     """
-    # Requests run side by side: a matrix product of one on all cores would only keep the others waiting. The libraries
-    # read this when they are first imported, which is below.
+    # Requests run in parallel: a matrix product on all cores would make the others wait. The libraries read these
+    # variables when they are first imported, which is below.
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     from dpcml.utils.packages import require
 
-    for module in ("fastapi", "uvicorn"):
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
         require(module, extra="serve")
     from dpcml.serving.run import run
     from dpcml.serving.settings import ServeSettings, is_loopback, read_token
@@ -44,9 +44,9 @@ def serve(
     if token is None and not is_loopback(host):
         note(f"warning: {host} can be reached by others and there is no token: pass --token-file")
     if index:
-        note("an index of a large catalogue takes minutes, the first time")
+        note("building the index of a large catalogue takes minutes the first time")
     settings = ServeSettings(token, compare, log_requests=not quiet, index=index)
     run(
         directory, settings, host=host, port=port, workers=workers,
-        ready=lambda where: note(f"serving {directory} at {where} (Ctrl-C ends it)"),
+        ready=lambda address: note(f"serving {directory} at {address} (Ctrl-C stops it)"),
     )  # fmt: skip

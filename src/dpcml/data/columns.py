@@ -117,7 +117,7 @@ def _check_given(available: Sequence[str], given: Columns, source: str) -> None:
 def _check_once(available: Sequence[str], chosen: Mapping[str, str], source: str) -> None:
     for role, name in chosen.items():
         if list(available).count(name) > 1:
-            raise DataError(f"{source}: column {name!r} for the {role} stands twice; rename one of them")
+            raise DataError(f"{source}: column {name!r} for the {role} occurs twice; rename one of them")
 
 
 def _listed(available: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.projection import ItemMap, item_map
+from dpcml.retrieval.projection import ItemMap, project_items
 from dpcml.serving.errors import APIError
 from dpcml.serving.monitoring import log_event
 from dpcml.serving.search import TextSearch
@@ -120,7 +120,7 @@ class LoadedModel:
     @cached_property
     def item_map(self) -> ItemMap:
         """The most popular items in two dimensions."""
-        return item_map(self.model)
+        return project_items(self.model.train_, getattr(self.model, "item_vectors_", None))
 
 
 def json_id(one: Any) -> int | str:

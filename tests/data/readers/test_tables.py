@@ -93,7 +93,7 @@ def test_header_without_common_names(write) -> None:
 
 
 def test_column_that_stands_twice(write) -> None:
-    with pytest.raises(DataError, match="column 'user' for the user stands twice"):
+    with pytest.raises(DataError, match="column 'user' for the user occurs twice"):
         read(write("user,user,item\n1,2,3\n"))
 
 

@@ -174,7 +174,7 @@ def _item_table(source: SourceFile, found: _Found, text_ids: bool) -> ItemTable:
     first_of = np.full(len(ids), -1)
     first_of[codes[::-1]] = np.arange(len(codes))[::-1]
     again = first_of[codes] != np.arange(len(codes))
-    reject(again, found.where, lambda row: f"item id {ids[codes[row]]!s} stands twice; ids must be unique")
+    reject(again, found.where, lambda row: f"item id {ids[codes[row]]!s} occurs twice; ids must be unique")
     titles = None
     if "title" in found.table.columns:
         words = found.table["title"].cast(pl.String, strict=False).fill_null("").str.strip_chars().to_list()

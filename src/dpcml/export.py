@@ -1,4 +1,4 @@
-"""What leaves a model: lists of many users in one file, and vectors for other programs."""
+"""Exports: the recommendations of many users in one file, and the arrays of a model for other programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.projection import item_map
+from dpcml.retrieval.projection import project_items
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.files import atomic, atomic_folder
@@ -22,14 +22,14 @@ from dpcml.utils.registry import Registry
 if TYPE_CHECKING:
     import polars as pl
 
-USERS_AT_ONCE = 2048
+BLOCK = 2048  # users per call of recommend
 KIND, ABOUT, MAP = "dpcml export", "export.json", "item_map.npy"
 
-WRITERS: Registry[Callable[[Iterator[pl.DataFrame], Path], None]] = Registry("kind of file for lists")
-EXPORTS: Registry[Callable[[Recommender, Path], dict[str, Any]]] = Registry("form of export")
+WRITERS: Registry[Callable[[Iterator[pl.DataFrame], Path], None]] = Registry("file format")
+EXPORTS: Registry[Callable[[Recommender, Path], dict[str, Any]]] = Registry("export format")
 
 
-def write_lists(
+def write_recommendations(
     model: Recommender,
     path: str | Path,
     users: Array | None = None,
@@ -39,37 +39,37 @@ def write_lists(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> int:
-    """Write recommendations of many users to one file, block by block, as a whole or not at all.
+    """Write the recommendations of many users to one file, in blocks; the file is replaced atomically.
 
     Parameters
     ----------
     model
         A fitted model.
     path
-        ``.parquet``, ``.csv`` or ``.jsonl``; a row per user and item with the columns user_id, rank, item_id, score,
-        and with ``explain`` interest, share and reason.
+        A ``.parquet``, ``.csv`` or ``.jsonl`` file. It gets one row per user and item with the columns user_id, rank,
+        item_id and score, and with ``explain`` also interest, share and reason.
     users
-        External ids; all users by default.
+        External user ids; all users by default.
     n
-        Items per user at most.
+        Maximum number of items per user.
     explain
-        Also say why.
+        Add a reason for each item.
     progress
-        Called with the users done and all of them.
+        Called after each block with the number of finished users and the number of all users.
     **options
         Further options of ``recommend``.
 
     Returns
     -------
     int
-        Rows written.
+        Number of rows.
 
     Examples
     --------
     >>> from dpcml import Popularity
     >>> model = Popularity().fit(np.array([[1, 1, 0], [0, 0, 1]]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rows = write_lists(model, Path(folder) / "lists.csv", n=1)
+    ...     rows = write_recommendations(model, Path(folder) / "lists.csv", n=1)
     ...     print((Path(folder) / "lists.csv").read_text())
     user_id,rank,item_id,score
     0,1,2,1.0
@@ -79,20 +79,20 @@ def write_lists(
     write = WRITERS[path.suffix.removeprefix(".")]
     wanted = train.user_ids
     if users is not None:
-        wanted = wanted[train.user_rows(users)]  # an unknown id is told before hours of work, not after
+        wanted = wanted[train.user_rows(users)]  # fail on an unknown id before hours of work
     if not len(wanted):
-        raise ParameterError("there is no user to recommend to: name at least one")
+        raise ParameterError("there are no users: pass at least one id")
     rows = 0
 
     def blocks() -> Iterator[pl.DataFrame]:
         nonlocal rows
-        for first in range(0, len(wanted), USERS_AT_ONCE):
-            some = wanted[first : first + USERS_AT_ONCE]
+        for first in range(0, len(wanted), BLOCK):
+            some = wanted[first : first + BLOCK]
             frame = _frame(some, model.recommend(some, n, explain=explain, **options))
             rows += len(frame)
             yield frame
             if progress is not None:
-                progress(min(first + USERS_AT_ONCE, len(wanted)), len(wanted))
+                progress(min(first + BLOCK, len(wanted)), len(wanted))
 
     with atomic(path) as temporary:
         write(blocks(), temporary)
@@ -136,7 +136,7 @@ def _write_jsonl(blocks: Iterator[pl.DataFrame], path: Path) -> None:
 
 @WRITERS.register("parquet")
 def _write_parquet(blocks: Iterator[pl.DataFrame], path: Path) -> None:
-    """Write blocks to files of their own and put them together as a stream, so that memory is one block."""
+    """Write each block to a file and concatenate the files as a stream, so that memory holds one block."""
     import polars as pl
 
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".dpcml-") as folder:
@@ -148,19 +148,19 @@ def _write_parquet(blocks: Iterator[pl.DataFrame], path: Path) -> None:
 
 
 def export(model: Recommender, to: str, folder: str | Path) -> Path:
-    """Write what a model has learned for other programs: a folder with arrays and ``export.json``, which explains them.
+    """Write the arrays of a model to a folder, with ``export.json`` that describes them.
 
-    Every export also has a map of the items, ``item_map.npy``: places in two dimensions, as the explorer page shows.
+    Every export also holds ``item_map.npy``, the items in two dimensions as on the explorer page.
 
     Parameters
     ----------
     model
         A fitted model.
     to
-        ``npy`` (every array, any model), ``parquet`` (a row per vector) or ``faiss-ready`` (arrays for an index with
-        squared Euclidean distances); the last two for models with vectors.
+        ``npy`` (all arrays, any model), ``parquet`` (one row per vector) or ``faiss-ready`` (arrays for an index with
+        squared Euclidean distances). The last two need a model with user and item vectors.
     folder
-        A new folder, an empty one, or an older export, which is replaced.
+        A new or empty folder, or an older export, which is replaced.
 
     Examples
     --------
@@ -181,15 +181,15 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
             (new / name).write_text(_lines(ids, name), encoding="utf-8")
         card = {"kind": KIND, "form": to, "model": model.name, "version": version(), **about}
         np.save(new / MAP, _places(model), allow_pickle=False)
-        card |= {"map": f"{MAP}: x and y of each item in two dimensions, within -1 to 1"}
+        card |= {"map": f"{MAP}: x and y of each item, from -1 to 1"}
         card |= {"files": sorted(file.name for file in new.iterdir())}
-        card |= {"ids": "a line of user_ids.txt and item_ids.txt for each user and item, in the order of the arrays"}
+        card |= {"ids": "user_ids.txt and item_ids.txt hold one id per line, in the order of the arrays"}
         (new / ABOUT).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return target
 
 
 def _check_free(folder: Path) -> None:
-    """Refuse a folder that holds anything but an older export."""
+    """Raise `DataError` for a folder that holds other files than those of an older export."""
     found = {file.name for file in folder.iterdir()} if folder.exists() else set()
     if not found:
         return
@@ -199,23 +199,24 @@ def _check_free(folder: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         known = set()
     if not known:
-        raise DataError(f"{folder}: is not empty, and no older export; name a new folder")
+        raise DataError(f"{folder}: is not empty and not an older export; name a new folder")
     if others := sorted(found - known):
-        raise DataError(f"{folder}: holds {others[0]!r}, which is no part of the older export; name a new folder")
+        raise DataError(f"{folder}: holds {others[0]!r}, which is not part of the older export; name a new folder")
 
 
 def _lines(ids: Array, name: str) -> str:
-    """Return ids, one a line."""
+    """Return ids as text, one per line."""
     lines = [str(one) for one in ids.tolist()]
     for one in lines:
         if len(one.splitlines()) > 1:
-            raise DataError(f"id {one!r} has a line break: {name} holds an id a line; rename it in the data")
+            raise DataError(f"id {one!r} has a line break, but {name} holds one id per line; rename it in the data")
     return "".join(f"{one}\n" for one in lines)
 
 
 def _places(model: Recommender) -> FloatArray:
-    """Return where every item lies on the map; shape (items, 2)."""
-    found = item_map(model, shown=model.check_fitted().n_items)
+    """Return the coordinates of every item on the map; shape (items, 2)."""
+    train = model.check_fitted()
+    found = project_items(train, getattr(model, "item_vectors_", None), train.n_items)
     places = np.empty((len(found.rows), 2), np.float32)
     places[found.rows] = found.places
     return places
@@ -258,17 +259,15 @@ def _to_faiss(model: Recommender, folder: Path) -> dict[str, Any]:
         "dim": users.shape[2],
         "queries_per_user": users.shape[1],
         "score": _RULE,
-        "use": "add items.npy to an index; rows C*u to C*u+C-1 of queries.npy are user u; merge their results by the"
-        " smallest distance, each item once, and leave out what the user has seen",
+        "use": "add items.npy to an index; rows C*u to C*u+C-1 of queries.npy are the vectors of user u; merge their"
+        " results by the smallest distance, keep each item once, and drop items that the user has seen",
     }
 
 
-_RULE = "minus the smallest squared distance of the item's vector to one of the user's vectors"
+_RULE = "minus the smallest squared distance between the item's vector and a vector of the user"
 
 
 def _with_vectors(model: Recommender) -> MultiInterest:
     if not isinstance(model, MultiInterest):
-        raise ParameterError(
-            f"{type(model).__name__} has no vectors to search by distance: export to npy, or train dpcml"
-        )
+        raise ParameterError(f"{type(model).__name__} has no user and item vectors: export to npy, or train dpcml")
     return model

@@ -1,4 +1,4 @@
-"""What is installed here: versions, threads, compiled kernels, data, extras."""
+"""The environment that dpcml runs in: versions, threads, compiled kernels, data sets, extras."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from dpcml.data.datasets import DATASETS, DatasetStore
 from dpcml.utils.packages import version as own_version
 from dpcml.utils.threads import thread_count
 
-DEVELOPMENT = "dev"  # the extra that nobody needs to use dpcml
+DEVELOPMENT = "dev"  # extra for work on dpcml itself
 
 
-def examine() -> dict[str, Any]:
-    """Return facts about this installation as plain data.
+def describe_environment() -> dict[str, Any]:
+    """Return versions, threads, kernel cache, local data sets and missing packages of each extra.
 
     Examples
     --------
-    >>> found = examine()
+    >>> found = describe_environment()
     >>> found["threads"] >= 1, "numpy" in found["packages"]
     (True, True)
     """
-    needed = _needed()
+    required = _requirements()
     return {
         "python": platform.python_version(),
         "dpcml": own_version(),
-        "packages": {name: _installed(name) for name in needed.get("", [])},
+        "packages": {name: _installed(name) for name in required.get("", [])},
         "threads": thread_count(),
         "cores": os.cpu_count() or 1,
         "kernel_cache": _kernel_cache(),
         "data": {name: _text(DatasetStore().locate(name)) for name in DATASETS},
         "extras": {
             extra: [name for name in names if _installed(name) is None]
-            for extra, names in needed.items()
+            for extra, names in required.items()
             if extra not in ("", DEVELOPMENT)
         },
     }
 
 
-def _needed() -> dict[str, list[str]]:
-    """Return the names of required packages by extra; those of the base install belong to the extra ''."""
+def _requirements() -> dict[str, list[str]]:
+    """Return the required packages of each extra; the key of the base install is an empty string."""
     found: dict[str, list[str]] = {}
     for line in requires("dpcml") or []:
         name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)['\"]", line)
