@@ -139,8 +139,8 @@ def test_early_stopping_computes_one_metric(split, monkeypatch):
 def test_old_names_of_arguments_work_with_a_warning(split):
     train, _, test = split
     model = Popularity().fit(train)
-    with pytest.warns(FutureWarning, match="at is called k now"):
+    with pytest.warns(FutureWarning, match="evaluate: at .* k;"):
         old = evaluate(model, train, test, at=(3,))
     np.testing.assert_equal(old.metrics, evaluate(model, train, test, k=3).metrics)
-    with pytest.warns(FutureWarning, match="beyond is called beyond_accuracy now"):
+    with pytest.warns(FutureWarning, match="evaluate: beyond .* beyond_accuracy;"):
         assert "coverage@3" not in evaluate(model, train, test, beyond=False).metrics

@@ -13,7 +13,7 @@ from numba import njit
 from dpcml.kernels.compilation import TRAINING
 from dpcml.kernels.optimizer import prefetch_table_row
 from dpcml.kernels.partition import GROUPS, group_of, sort_by_group
-from dpcml.kernels.simd import LANES, load, splat, store, total
+from dpcml.kernels.simd import LANES, load, splat, total
 
 
 class Objective(NamedTuple):
@@ -45,8 +45,8 @@ def _slot(table, slots, row, count, touched, gradients, width):
         slot = count
         slots[row] = slot
         touched[slot] = row
-        for k in range(0, width, LANES):
-            store(gradients, slot, k, splat(np.float32(0)))
+        for k in range(width):
+            gradients[slot, k] = 0
         prefetch_table_row(table, row, width)
         count += 1
     return slot, count
@@ -55,28 +55,24 @@ def _slot(table, slots, row, count, touched, gradients, width):
 @njit(inline="always")
 def _add_difference(gradients, slot, vectors, row, others, other, weight, width):
     """Add the gradient of ``weight / 2`` times the squared distance of two rows."""
-    factor = splat(weight)
-    for k in range(0, width, LANES):
-        difference = load(vectors, row, k) - load(others, other, k)
-        store(gradients, slot, k, load(gradients, slot, k) + factor * difference)
+    for k in range(width):
+        gradients[slot, k] += weight * (vectors[row, k] - others[other, k])
 
 
 @njit(inline="always")
 def _add_and_keep_difference(gradients, slot, vectors, row, others, other, weight, kept, at, width):
     """Do what `_add_difference` does and keep the difference: the item's gradient needs it after the user's update."""
-    factor = splat(weight)
-    for k in range(0, width, LANES):
-        difference = load(vectors, row, k) - load(others, other, k)
-        store(kept, at, k, difference)
-        store(gradients, slot, k, load(gradients, slot, k) + factor * difference)
+    for k in range(width):
+        difference = vectors[row, k] - others[other, k]
+        kept[at, k] = difference
+        gradients[slot, k] += weight * difference
 
 
 @njit(inline="always")
 def _add_kept(gradients, slot, kept, at, weight, width):
     """Add a kept difference times the weight."""
-    factor = splat(weight)
-    for k in range(0, width, LANES):
-        store(gradients, slot, k, load(gradients, slot, k) + factor * load(kept, at, k))
+    for k in range(width):
+        gradients[slot, k] += weight * kept[at, k]
 
 
 @njit(inline="always")
