@@ -196,7 +196,7 @@ def test_what_goes_wrong_is_told(client, opened):
     page = opened(client, "#user=nobody")
     page.wait_for_selector("#problem:not([hidden])")
     assert "unknown user 'nobody'" in page.inner_text("#problem")
-    assert "Search for somebody by id" in page.inner_text("#problem")
+    assert "Search for a user by id" in page.inner_text("#problem")
     assert not page.is_visible("#found")
     assert page.get_attribute("#problem", "role") == "alert"
     page.route("**/api/v1/recommend**", lambda route: route.abort())

@@ -1,4 +1,4 @@
-"""Signals that are held back while nobody can take them."""
+"""Blocking of signals until a handler is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from multiprocessing import resource_tracker
 
 @contextmanager
 def held_back(*signals: signal.Signals) -> Iterator[None]:
-    """Hold signals back within the block; processes that are started there hold them back until they say otherwise.
+    """Block signals within the block; processes that are started there inherit the mask.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def held_back(*signals: signal.Signals) -> Iterator[None]:
     >>> caught is signal.SIGHUP
     True
     """
-    resource_tracker.ensure_running()  # else multiprocessing would start it within, and let the signals through again
+    resource_tracker.ensure_running()  # started within the block, it would unblock SIGINT and SIGTERM
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield

@@ -1,11 +1,11 @@
-// Talks to the server. A refusal becomes a Problem with the server's own reason; its hint is for programs, so that
-// where the page knows a better one that is shown.
+// Requests to the server. An error response becomes a Problem with the server's reason. The server's hints are for
+// programs; where HINTS has one for people, the page shows that.
 import { find } from "./dom.js";
 
 const ROOT = "/api/v1";
 const HINTS = {
-  unknown_id: "Search for somebody by id, or pick one of the most active.",
-  nothing_left: "They like everything already.",
+  unknown_id: "Search for a user by id, or pick one of the most active.",
+  nothing_left: "They already like every item.",
 };
 
 export class Problem extends Error {
@@ -39,7 +39,7 @@ async function call(method, path, { query = {}, body } = {}) {
   return content;
 }
 
-let asking = null; // one dialog for all requests that wait for a token
+let asking = null; // all requests without a token wait for the same dialog
 function askForToken(wrong) {
   asking ||= new Promise((done) => {
     const dialog = find("ask-token");

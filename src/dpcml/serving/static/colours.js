@@ -2,7 +2,7 @@
 
 const NAMES = ["blue", "vermillion", "green", "purple", "orange", "sky", "brown", "grey"];
 
-// Which colour and letter each interest gets: by size, so that the largest is always A.
+// Colour and letter of each interest, by size: the largest is A.
 export function legend(interests) {
   return new Map(interests.map((one, k) => [one.number, {
     letter: String.fromCharCode(65 + (k % 26)),

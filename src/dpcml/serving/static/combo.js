@@ -1,9 +1,9 @@
-// A search box with a list of finds below it: arrows choose, Enter takes, Escape closes.
+// A search box with a list of matches: arrow keys move, Enter selects, Escape closes.
 import { make, paused } from "./dom.js";
 
 export function combo(input, { search, show, take, nothing }) {
   const list = make("ul", { role: "listbox", id: `${input.id}-list`, class: "options", hidden: true,
-    "aria-label": "Finds" });
+    "aria-label": "Matches" });
   input.parentElement.append(list);
   const set = (name, value) => input.setAttribute(name, value);
   set("role", "combobox"); set("aria-autocomplete", "list"); set("aria-controls", list.id); set("aria-expanded", "false");

@@ -1,4 +1,4 @@
-// Small helpers: elements from data, never from markup, so that a title cannot become a script.
+// Small helpers. Elements are made from data, never from markup, so that a title cannot become a script.
 
 export const find = (id) => document.getElementById(id);
 
@@ -18,7 +18,7 @@ export function make(name, properties = {}, ...children) {
 
 export const percent = (share) => `${Math.round(100 * share)}%`;
 
-// Runs the last of many calls, once they pause.
+// Debounce: runs only the last of several calls in quick succession.
 export function paused(work, milliseconds = 140) {
   let timer = 0;
   return (...values) => {

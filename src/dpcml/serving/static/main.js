@@ -1,4 +1,4 @@
-// The page: who is looked at, what is asked of the server, and where the answers go.
+// The page: its state, the requests to the server, and where the responses are shown.
 import * as api from "./api.js";
 import { combo } from "./combo.js";
 import { legend } from "./colours.js";
@@ -8,7 +8,7 @@ import { startTheme } from "./theme.js";
 import { interestCard, oneList, plainHistory, shares } from "./views.js";
 
 const N = 12; // length of the list
-const EACH = 6; // items asked for per interest
+const EACH = 6; // recommended items per interest
 
 const state = { person: null, liked: [], mix: 0, compare: false, models: [], maps: {}, turn: 0 };
 const composing = () => find("tab-new").getAttribute("aria-selected") === "true";
@@ -20,10 +20,10 @@ function complain(problem) {
   if (problem) box.replaceChildren(make("strong", {}, problem.message), problem.hint ? make("span", {}, ` ${problem.hint}`) : "");
 }
 
-// Whom the page shows.
+// Show a user, a new user, or nobody.
 function look(person) {
   state.person = person;
-  state.turn += 1; // answers about somebody else come too late
+  state.turn += 1; // responses for the previous user are ignored
   complain(null);
   find("welcome").hidden = Boolean(person);
   find("found").hidden = !person;
@@ -50,7 +50,7 @@ async function refresh() {
   find("columns").setAttribute("aria-busy", "true");
   try {
     const found = await Promise.all(shown().map((model) => ask(person, model)));
-    if (turn !== state.turn) return; // something else was asked for since
+    if (turn !== state.turn) return; // a later request has started
     complain(null);
     find("columns").className = found.length > 1 ? "columns two" : "columns";
     find("columns").replaceChildren(...found.map(column));
@@ -58,14 +58,14 @@ async function refresh() {
   } catch (problem) {
     if (turn !== state.turn) return;
     find("columns").replaceChildren();
-    find("found").hidden = Boolean(problem.unknown); // there is nobody to turn the dial for
+    find("found").hidden = Boolean(problem.unknown); // there is no user to show
     complain(problem);
   } finally {
     if (turn === state.turn) find("columns").removeAttribute("aria-busy");
   }
 }
 
-// Everything that one model says of a person; a second model may not know them, which is no problem of the first.
+// All responses of one model for a user. The second model may not know the user; the first is shown nevertheless.
 async function ask(person, model) {
   try {
     const [groups, list, map] = await Promise.all([
@@ -218,7 +218,7 @@ function startModels() {
   find("version").textContent = `dpcml ${main.version}, model ${main.fingerprint}`;
   find("dial").classList.toggle("plain", !main.capabilities.interests);
   find("tab-new").disabled = !main.capabilities.recommend_new;
-  find("tab-new").title = main.capabilities.recommend_new ? "" : `${main.model_class} cannot serve people it was not trained on`;
+  find("tab-new").title = main.capabilities.recommend_new ? "" : `${main.model_class} cannot recommend to users who are not in its training data`;
   if (!second) return;
   find("compare-switch").hidden = false;
   find("compare-label").textContent = `Compare with ${second.model_class}`;

@@ -1,16 +1,16 @@
-// The map: items as dots, what somebody likes in the colour of its interest, recommendations as rings, interests as
-// lettered diamonds. Everything on it is also told in the lists, so that nobody needs to see it.
+// The map: items as dots, liked items in the colour of their interest, recommendations as rings, interests as diamonds
+// with letters. The lists hold the same information, for people who cannot see the map.
 import { make } from "./dom.js";
 
-const HIT = 10; // pixels around a dot that count as touching it
+const HIT = 10; // distance in pixels at which the pointer hits a dot
 const PAD = 18;
-const ROOM = 25; // pixels between two diamonds
+const ROOM = 25; // minimum distance between two diamonds in pixels
 
 export function drawMap(items, { interests, past, recommended, marks, like }) {
   const canvas = make("canvas", { role: "img", "aria-label": spoken(items, interests, marks) });
   const tip = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
   const box = make("div", { class: "map" }, canvas, tip);
-  const owner = new Map([...past.map((item) => [String(item.id), null]), // liked, of no interest that is known
+  const owner = new Map([...past.map((item) => [String(item.id), null]), // liked, without a known interest
     ...interests.flatMap((one) => one.items.map((item) => [String(item.id), one.number]))]);
   const rings = new Map(recommended.map((item) => [String(item.id), item]));
   const most = Math.max(...items.map((item) => item.likes), 1);
@@ -90,7 +90,7 @@ export function drawMap(items, { interests, past, recommended, marks, like }) {
   return box;
 }
 
-// Moves points that lie on each other apart, so that every letter can be read.
+// Moves overlapping points apart, so that every letter can be read.
 function apart(points) {
   const placed = [];
   for (let [x, y] of points) {
@@ -105,5 +105,5 @@ function apart(points) {
 
 function spoken(items, interests, marks) {
   const groups = interests.map((one) => `${marks.get(one.number).letter}, ${one.name}`).join("; ");
-  return `Map of ${items.length} items; those that people like together lie close. ${groups ? `Interests on it: ${groups}.` : ""}`;
+  return `Map of ${items.length} items; items that the same users like are close together. ${groups ? `Interests on it: ${groups}.` : ""}`;
 }

@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody chooses.
+// Light or dark theme: that of the system, until the user chooses one.
 import { find } from "./dom.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");

@@ -1,4 +1,4 @@
-// What is shown of a person: interests with what they like, and lists. Pure functions of data; they return elements.
+// Views of a user: interests with their items, and lists. Pure functions from data to elements.
 import { make, percent } from "./dom.js";
 
 const LIKED = 6; // liked items of an interest that are shown at once
@@ -8,7 +8,7 @@ export const badge = (mark) => make("span", { class: "badge", style: { "--c": ma
 
 const kinds = (item) => (item.categories.length ? make("span", { class: "kinds" }, item.categories.join(", ")) : null);
 
-// A button that adds an item to what somebody new likes.
+// A button that adds an item to the history of a new user.
 function likeButton(item, like) {
   return like && make("button", { class: "like", type: "button", "aria-label": `Like ${item.title}`, title: "Like",
     onclick: () => like(item) }, "+");
@@ -26,7 +26,7 @@ export function interestCard(interest, mark, recommended, like) {
       make("span", { class: "share", title: "Share of the history" }, percent(interest.share))),
     make("div", { class: "bar", "aria-hidden": "true" }, make("i", { style: { width: percent(interest.share) } })),
     categories ? make("p", { class: "kinds" }, categories) : null,
-    interest.items.length ? make("ul", { class: "chips small", "aria-label": "Liked items" }, ...chips) : make("p", { class: "none" }, "Nothing liked yet lies here."),
+    interest.items.length ? make("ul", { class: "chips small", "aria-label": "Liked items" }, ...chips) : make("p", { class: "none" }, "No liked item belongs to this interest."),
     interest.items.length > LIKED ? more : null,
     recommended.length ? make("h5", {}, "Recommended here") : null,
     make("ul", { class: "here" }, ...recommended.slice(0, FOR_INTEREST).map((item) =>
@@ -45,7 +45,7 @@ export function oneList(items, marks, like) {
   }));
 }
 
-// Two bars: what the history is made of, and what the list is made of.
+// Two bars: the shares of the interests in the history and in the list.
 export function shares(interests, items, marks) {
   const counted = interests.map((one) => items.filter((item) => item.reason?.interest === one.number).length / Math.max(items.length, 1));
   const row = (title, parts) => {
