@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcml.data.synthetic import planted
+from dpcml import planted
 
 ROOT = Path(__file__).parents[1]
 
@@ -57,6 +57,7 @@ PAGES = {
     "docs/how-to/read-data.md": "guessed",
     "docs/how-to/choose-model.md": "minority_R@10",
     "docs/how-to/train.md": "(150, 32)",
+    "docs/how-to/tune.md": "shrink",
     "docs/how-to/recommend.md": "because of your interest in",
     "docs/how-to/new-users.md": "[",
     "docs/how-to/export.md": "",
