@@ -80,7 +80,7 @@ def run_command(command: str) -> str:
     if program != "dpcml":
         raise ValueError(f"{command!r}: pages run dpcml only; add other programs to SKIPPED")
     run = [sys.executable, "-m", "dpcml", *arguments]
-    done = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "100"})
+    done = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "88"})
     if done.returncode:
         raise RuntimeError(f"{command!r} failed: {done.stderr}")
     return trimmed(done.stdout)
