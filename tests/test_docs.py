@@ -91,12 +91,10 @@ def test_commands_of_the_readme_run(likes):
 
 
 def shape(text: str) -> list[str]:
-    """Return the lines of a page without what another machine may print differently: figures and chosen items."""
-    heads = []
-    for kind, body in outputs.FENCE.findall(text):
-        lines = body.splitlines() if kind != "python" else []
-        heads += [re.sub(r"[\d.,]+", "#", line.split("  ")[0]).strip() for line in lines]
-    return heads
+    """Return how lines of output begin, without what another machine may print differently: figures, chosen items."""
+    lines = [line for kind, body in outputs.FENCE.findall(text) if kind != "python" for line in body.splitlines()]
+    starts = [re.sub(r"[\d.,]+", "#", re.split(r"  | \| ", line)[0]) for line in lines]
+    return [start for start in starts if start]
 
 
 @pytest.mark.parametrize("page", outputs.PAGES)

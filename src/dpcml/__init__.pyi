@@ -1,7 +1,9 @@
+from .data.datasets import load_dataset as load_dataset
 from .data.interactions import Interactions as Interactions
 from .data.split import Split as Split
 from .data.split import by_ratio as by_ratio
 from .data.split import by_time as by_time
+from .data.split import leave_last as leave_last
 from .data.synthetic import planted as planted
 from .evaluation.compare import compare as compare
 from .evaluation.evaluate import evaluate as evaluate
