@@ -29,7 +29,21 @@ def test_unknown_name_is_an_attribute_error():
 
 
 def test_names_of_the_contract_are_public():
-    assert "Interactions" in dpcml.__all__
+    data = {"Interactions", "load_dataset", "planted", "by_ratio", "by_time", "leave_last"}
+    assert {*data, "evaluate", "compare", "Report", "tune", "create", "save", "load", "Interest", "Reason"} <= {
+        *dpcml.__all__
+    }
+
+
+def test_every_model_is_public_once():
+    assert {kind.__name__ for kind in (dpcml.MODELS[name] for name in dpcml.MODELS)} <= {*dpcml.__all__}
+    assert len(dpcml.__all__) == len(set(dpcml.__all__))
+
+
+def test_import_of_the_models_package_is_lazy_too():
+    code = "import sys, dpcml.models; dir(dpcml.models); print('numba' in sys.modules, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False False"
 
 
 def test_version_is_a_version():
@@ -37,4 +51,5 @@ def test_version_is_a_version():
 
 
 def test_types_are_shipped():
-    assert resources.files("dpcml").joinpath("py.typed").is_file()
+    for name in ("py.typed", "__init__.pyi", "models/__init__.pyi"):
+        assert resources.files("dpcml").joinpath(name).is_file()
