@@ -18,7 +18,7 @@ NUMBERS = re.compile(r"-?\d+( +-?\d+)* *")
 
 
 @dataclass(frozen=True)
-class Lists(Reader):
+class ListFiles(Reader):
     """Lines of whole numbers between spaces.
 
     Parameters
@@ -103,5 +103,5 @@ def check_counts(source: SourceFile, values: IntArray, lengths: IntArray, hint: 
         raise DataError(f"{source.line(row + 1)}: the count {counts[row]} is followed by {lengths[row] - 1} ids{hint}")
 
 
-READERS.add("count-then-ids", Lists(counted=True))
-READERS.add("id-then-items", Lists(counted=False))
+READERS.add("count-then-ids", ListFiles(counted=True))
+READERS.add("id-then-items", ListFiles(counted=False))
