@@ -120,7 +120,7 @@ def measure(folder: Path) -> dict[str, Any]:
             "hops": len(found["longest"]) - 1,
             "imported": len(found["imported"]),
             "longest": found["longest"],
-            "entered": found["entered"],
+            "tree": tree(found["entered"]).splitlines(),
         }
     return figures
 
@@ -227,7 +227,7 @@ def main() -> None:
     print(markdown(counted, [counted.values()]))
     if options.tree:
         for name, one in figures.items():
-            print(f"\n{name}\n{tree(one['entered'])}")
+            print("\n".join(["", name, *one["tree"]]))
     if options.json:
         options.json.write_text(json.dumps({"journeys": figures, "sizes": counted}, indent=2) + "\n", encoding="utf-8")
 

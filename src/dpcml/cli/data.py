@@ -78,7 +78,7 @@ def describe(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Count users, items and positives; show how varied people's tastes are where items have attributes."""
+    """Count users, items and positives; show the preference diversity of users where items have attributes."""
     from dpcml.data.charts import check_suffix
     from dpcml.data.charts import plot as draw
     from dpcml.data.datasets import load_dataset

@@ -31,7 +31,7 @@ class ListFiles(Reader):
     counted: bool
 
     def matches(self, name: str, head: str) -> int:
-        """Certain where most lines begin with the right count, likely where they hold only numbers."""
+        """Return 3 (certain) if most lines begin with the right count, 2 (likely) if they hold only numbers."""
         lines = [line.strip() for line in first_lines(head)]
         fits = [line.split() for line in lines if NUMBERS.fullmatch(line)]
         if not fits or 2 * len(fits) < len(lines):

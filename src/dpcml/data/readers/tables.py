@@ -63,7 +63,7 @@ class Tables(Reader):
     takes = frozenset({"user", "item", "rating", "time", "separator", "header"})
 
     def matches(self, name: str, head: str) -> int:
-        """Any text may be a table; the ending of the name makes it likely."""
+        """Return 2 (likely) by the ending of the file name, else 1: any text may be a table."""
         if not any(separator in head for separator in self.separators):
             return int(len(self.separators) > 1)  # the widest choice is the last resort
         return 2 if name.endswith(self.endings) else int(len(self.separators) > 1)
@@ -245,7 +245,7 @@ class Parquet(Reader):
     takes = frozenset({"user", "item", "rating", "time"})
 
     def matches(self, name: str, head: str) -> int:
-        """Certain where the magic letters stand, likely by name."""
+        """Return 3 (certain) if the file begins with Parquet's magic bytes, 2 (likely) by its name."""
         return 3 if head.startswith(MAGIC) else 2 * name.endswith((".parquet", ".pq"))
 
     def parse(self, source: SourceFile, options: Options) -> Parsed:
