@@ -1,4 +1,4 @@
-"""Conventions of CONTRIBUTING.md that a reader of the source can check: one name per class, public calls, short imports."""
+"""Conventions that a reader of the source can check: one name per class, public calls, short imports, new names."""
 
 import ast
 import re

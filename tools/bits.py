@@ -1,7 +1,7 @@
 """Check that two versions of dpcml train the same bits from the same seed.
 
-``matrices FOLDER`` writes the positives of three data sets. ``train FOLDER OUT.json`` trains `SETTINGS` on them with the
-version that ``PYTHONPATH`` names and writes a checksum of the vectors of each. ``compare A.json B.json`` says which
+``matrices FOLDER`` writes the positives of three data sets. ``train FOLDER OUT.json`` trains `SETTINGS` on them with
+the version that ``PYTHONPATH`` names and writes a checksum of the vectors of each. ``compare A.json B.json`` says which
 differ, and fails if any does. CONTRIBUTING.md says when to run it.
 """
 

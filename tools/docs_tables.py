@@ -284,27 +284,6 @@ def fold_in() -> str:
     return table(["the same users", *metrics], rows) + words + source("fold-in", note)
 
 
-def simd() -> str:
-    """Return what hand-written vector code and prefetches save over plain Numba loops."""
-    f = measured("simd")
-    runs = f["runs"]
-    rows = [
-        [
-            variant,
-            *(f"{run['ratio'][variant]:.2f}" for run in runs.values()),
-            "yes" if all(run["same_bits"][variant] for run in runs.values()) else "no",
-        ]
-        for variant in next(iter(runs.values()))["ratio"]
-    ]
-    worlds = [f"{name}, {run['positives']:,} positives" for name, run in runs.items()]
-    return table(["processor time of an epoch, relative", *worlds, "same bits"], rows) + source(
-        "simd",
-        "C = 5, d = 100, S = 10, one thread; the variants take turns, and the best of"
-        f" {' and '.join(str(run['rounds']) for run in runs.values())} epochs counts;"
-        f" load of the machine before the run {f['load_before']:.1f}.",
-    )
-
-
 def house() -> dict[str, dict[str, Any]]:
     """Return sizes and journeys of the package before and after it was rebuilt, as `journeys.py` counted them."""
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in (BEFORE, AFTER)}
@@ -379,7 +358,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "recommend": recommend,
     "scaling": scaling,
     "serve": serve,
-    "simd": simd,
     "sizes": sizes,
     "train": training,
 }
