@@ -23,21 +23,6 @@ def console() -> Any:
     return Console(width=PIPE_WIDTH if plain else None, highlight=False, emoji=False)
 
 
-def bar_mark() -> str:
-    """Return the character of bars: a block, or a number sign if the output cannot encode it.
-
-    Examples
-    --------
-    >>> bar_mark() in "█#"
-    True
-    """
-    try:
-        "█".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return "#"
-    return "█"
-
-
 def print_json(figures: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(figures, indent=2, allow_nan=False))

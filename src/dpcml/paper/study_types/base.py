@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from dpcml.paper.document import Details, Note, Notes, Picture, ReportBlock
-from dpcml.paper.figures import save
+from dpcml.data.charts import save
+from dpcml.paper.document import FIGURES, Details, Note, Notes, Picture, ReportBlock
 from dpcml.paper.published import title_of
 from dpcml.paper.runs import DatasetCache, Job, model_jobs
 from dpcml.paper.spec import Spec, StudyRow
@@ -57,7 +57,7 @@ class StudyResults:
         """Draw a figure and return the block that shows it, or a note where matplotlib is missing."""
         name = f"{self.spec.name}-{name}" if name else self.spec.name
         try:
-            save(draw(), self.folder, name)
+            save(draw(), self.folder / FIGURES / f"{name}.png")
         except MissingExtraError as error:
             return Notes([Note(f"A figure is left out: {error}")])
         return Picture(name, caption)

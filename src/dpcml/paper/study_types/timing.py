@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dpcml.data.charts import COLOURS, OTHER, TEXT, canvas
 from dpcml.data.datasets import DatasetStore
 from dpcml.data.interactions import Interactions
 from dpcml.data.synthetic import planted
 from dpcml.models import create
 from dpcml.paper.document import Details, Heading, Note, Notes, ReportBlock, ReportTable, TableLine
-from dpcml.paper.figures import COLOURS, OTHER, TEXT, canvas
 from dpcml.paper.measuring import YARDSTICK, fit_memory, time_methods
 from dpcml.paper.published import title_of
 from dpcml.paper.runs import DatasetCache, Job, model_jobs
