@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcml.cli.console import AsJson, bytes_bar, console, note, print_json
+from dpcml.cli.console import AsJson, bytes_bar, console, note, print_json, show_table
 from dpcml.cli.options import takes_reading
 
 if TYPE_CHECKING:
@@ -32,16 +32,12 @@ def list_sets(as_json: AsJson = False) -> None:
     if as_json:
         print_json({name: _entry(DATASETS[name], *found[name]) for name in DATASETS})
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("name", "title", "users", "items", "positives", "found in", "licence"):
-        table.add_column(title, justify="right" if title in ("users", "items", "positives") else "left")
+    rows = []
     for name in DATASETS:
         entry = DATASETS[name]
         counts = (f"{count:,}" for count in (entry.counts.users, entry.counts.items, entry.counts.positives))
-        table.add_row(name, entry.title, *counts, found[name][0] or "not here", entry.licence)
-    console().print(table)
+        rows.append([name, entry.title, *counts, found[name][0] or "not here", entry.licence])
+    show_table("", ["name", "title", "users", "items", "positives", "found in", "licence"], rows)
 
 
 def _entry(entry: Any, label: str | None, folder: Path | None) -> dict[str, Any]:

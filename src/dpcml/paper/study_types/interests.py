@@ -17,6 +17,7 @@ from dpcml.paper.published import published_table, title_of
 from dpcml.paper.runs import data_jobs
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, data_provenance, provenance
 from dpcml.paper.study_types.curves import values
+from dpcml.paper.study_types.tables import cell
 
 COLUMNS = {"users": ("users", 0), "items": ("item id space", 0), "positives": ("positives", 0)}
 COLUMNS |= {"density_percent": ("density, percent", 4)}
@@ -156,10 +157,13 @@ def group_blocks(results: StudyResults) -> list[ReportBlock]:
     found: list[ReportBlock] = []
     for data in results.sets():
         caption = f"MAP by category on {title_of(data)}, mean over seeds; categories with most test items first."
-        names = test_categories(results, data)
+        names, rows = test_categories(results, data), results.rows(data)
         table = ReportTable(
-            [row.label for row in results.rows(data)],
-            [TableLine(name, [_group_cell(results, row, name) for row in results.rows(data)]) for name in names],
+            [row.label for row in rows],
+            [
+                TableLine(name, [cell(results.spec, row, results.of(row), PREFIX + name) for row in rows])
+                for name in names
+            ],
         )
         found += [
             Heading(title_of(data)),
@@ -182,11 +186,6 @@ def test_categories(results: StudyResults, data: str) -> list[str]:
     known = [name.removeprefix(PREFIX) for name in done.columns if name.startswith(PREFIX)]
     filled = [name for name in known if done[PREFIX + name].drop_nulls().len()]
     return sorted(filled, key=lambda name: (-share.get(name, 0.0), name))
-
-
-def _group_cell(results: StudyResults, row: Any, name: str) -> TableCell:
-    found = values(results, row, PREFIX + name)
-    return TableCell(float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None)
 
 
 def _group_notes(results: StudyResults, data: str, names: list[str]) -> list[Note]:
