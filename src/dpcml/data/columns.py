@@ -39,11 +39,7 @@ def normalized(name: str) -> str:
 
 
 def assign_columns(
-    available: Sequence[str],
-    given: Mapping[str, str | None],
-    source: str = "the frame",
-    common: Mapping[str, Sequence[str]] = COMMON_NAMES,
-    optional: Sequence[str] = OPTIONAL,
+    available: Sequence[str], given: Mapping[str, str | None], source: str = "the frame"
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Find the columns for user, item, rating and time, and say what was guessed.
 
@@ -52,14 +48,10 @@ def assign_columns(
     available
         The names of all columns.
     given
-        Names by role that the caller chose; each must exist once. None leaves the choice to us, and an empty name for
-        an optional role means no such column.
+        Names by role that the caller chose; each must exist once. An empty name for rating or time means no such
+        column.
     source
         What to call the data in an error.
-    common
-        Common names of the columns of each role, as `normalized` spells them; earlier ones win.
-    optional
-        Roles that need no column.
 
     Examples
     --------
@@ -74,7 +66,7 @@ def assign_columns(
     common name; pass item='...'
     """
     listed = ", ".join(repr(name) for name in available)
-    unwanted = [role for role in optional if given.get(role) == ""]
+    unwanted = [role for role in OPTIONAL if given.get(role) == ""]
     chosen: dict[str, str] = {}
     for role, name in given.items():
         if name is None or role in unwanted:
@@ -86,21 +78,21 @@ def assign_columns(
             raise DataError(f"{source}: column {name!r} is named as {other} and as {role}; name two columns")
         chosen[role] = name
     found = dict(chosen)
-    for role, names in common.items():
+    for role, names in COMMON_NAMES.items():
         if role in chosen or role in unwanted:
             continue
         free = {normalized(name): name for name in reversed(available) if name not in found.values()}
         guess = next((free[name] for name in names if name in free), None)
         if guess is not None:
             found[role] = guess
-        elif role not in optional:
+        elif role not in OPTIONAL:
             raise DataError(
                 f"{source}: which column holds the {role}? None of {listed} has a common name; pass {role}='...'"
             )
     for role, name in found.items():
         if list(available).count(name) > 1:
             raise DataError(f"{source}: column {name!r} for the {role} occurs twice; rename one of them")
-    ordered = {role: found[role] for role in common if role in found}
+    ordered = {role: found[role] for role in COMMON_NAMES if role in found}
     said = ", ".join(f"{role} = {name!r}" for role, name in ordered.items() if role not in chosen)
     return ordered, (f"guessed: {said}",) if said else ()
 

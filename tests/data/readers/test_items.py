@@ -102,7 +102,7 @@ def test_text_ids(tmp_path: Path) -> None:
     [
         ("id,title\n7,Tea\n8,Rum\n7,Gin\n", r"items\.csv, line 4: item id 7 occurs twice"),
         ("id,title\n7,Tea\n,Rum\n", r"items\.csv, line 3: the item id is missing"),
-        ("key,words\n7,Tea\n", r"items\.csv: which column holds the item\? None of 'key', 'words'"),
+        ("key,words\n7,Tea\n", r"items\.csv: which column holds the item id\? None of 'key', 'words'"),
         ("7,8\n9,10\n", r"items\.csv: no header; a catalogue needs named columns"),
         ("id,title\n", r"items\.csv: no rows"),
         ("id\n7\n", r"items\.csv: one column only"),

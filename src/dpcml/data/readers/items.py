@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dpcml.data.columns import COMMON_NAMES, Where, assign_columns, encode_ids, reject
+from dpcml.data.columns import COMMON_NAMES, Where, encode_ids, normalized, reject
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.readers.base import Options
 from dpcml.data.readers.delimited import read_delimited
@@ -24,7 +24,6 @@ COMMON = {
     "title": ("title", "name", "itemname", "itemtitle", "movietitle", "productname", "producttitle", "label"),
     "attributes": ("genres", "genre", "tags", "tag", "categories", "category", "attributes", "topics"),
 }
-OPTIONAL = ("title", "attributes")
 NOTHING = ("", "(no genres listed)")
 U_ITEM_WIDTH, U_ITEM_FLAGS = 24, 5  # fields of u.item, and where its flags begin
 ML_100K_GENRES = (
@@ -126,19 +125,37 @@ def _from_table(source: SourceFile, given: Mapping[str, str | None], options: Op
     table = open_table(source, options, known=known, given=chosen)
     if not table.header:
         raise DataError(f"{source.path}: no header; a catalogue needs named columns: item id, title, genres")
-    columns, _ = assign_columns(table.names, given, source.name, COMMON, OPTIONAL)
+    columns = _pick(table.names, given, source)
     cells = table.columns(columns)
     return _Found(cells, table.where, _split(cells["attributes"]) if "attributes" in columns else None)
 
 
 def _from_parquet(source: SourceFile, given: Mapping[str, str | None]) -> _Found:
-    parsed = parquet_columns(source, given, COMMON, OPTIONAL)
+    parsed = parquet_columns(source, lambda names: (_pick(names, given, source), ()))
     sets = None
     if "attributes" in parsed.table.columns:
         names = parsed.table["attributes"]
         nested = isinstance(names.dtype, pl.List)
         sets = [[str(name) for name in row or ()] for row in names.to_list()] if nested else _split(names)
     return _Found(parsed.table, parsed.where, sets)
+
+
+def _pick(names: Sequence[str], given: Mapping[str, str | None], source: SourceFile) -> dict[str, str]:
+    """Return role and name of the columns for item, title and attributes, as far as there are any."""
+    listed = ", ".join(repr(name) for name in names)
+    picked: dict[str, str] = {}
+    for role, common in COMMON.items():
+        free = {normalized(name): name for name in reversed(names) if name not in picked.values()}
+        name = given[role] or next((free[word] for word in common if word in free), None)
+        if name is not None and name not in names:
+            raise DataError(f"{source.name}: no column {name!r} for the {role}; the columns are {listed}")
+        if name is None and role == "item":
+            raise DataError(
+                f"{source.name}: which column holds the item id? None of {listed} has a common name; pass item='...'"
+            )
+        if name is not None:
+            picked[role] = name
+    return picked
 
 
 def _split(column: pl.Series) -> list[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -250,19 +250,16 @@ class Parquet(Reader):
 
     def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return the columns for user, item, rating and time, with their types."""
-        return parquet_columns(source, options.columns)
+        return parquet_columns(source, lambda names: assign_columns(names, options.columns, source.name))
 
 
 def parquet_columns(
-    source: SourceFile,
-    given: Mapping[str, str | None],
-    common: Mapping[str, Sequence[str]] = COMMON_NAMES,
-    optional: Sequence[str] = OPTIONAL,
+    source: SourceFile, assign: Callable[[list[str]], tuple[Mapping[str, str], tuple[str, ...]]]
 ) -> Parsed:
-    """Return the columns of a Parquet file under the names of their roles, see `assign_columns`."""
+    """Return the columns that ``assign`` picks in a Parquet file, under the names of their roles."""
     try:
         names = list(pl.read_parquet_schema(io.BytesIO(source.raw)))
-        columns, notes = assign_columns(names, given, source.name, common, optional)
+        columns, notes = assign(names)
         table = pl.read_parquet(io.BytesIO(source.raw), columns=list(columns.values()))
     except DataError:
         raise
