@@ -216,7 +216,7 @@ def methods(
 ) -> None:
     """Time an epoch of every method, or the whole fit of methods without epochs."""
     from benchmarks.workloads import load_data
-    from dpcml.paper.measuring import YARDSTICK, time_methods
+    from dpcml.paper.study_types.timing import YARDSTICK, time_methods
 
     name, interactions = load_data(data)
     found = {"data": name, **time_methods(interactions, methods=model, epochs=epochs, repeats=repeats)}
