@@ -18,12 +18,11 @@ import pytest
 
 pytest.importorskip("fastapi")
 import httpx
-import uvicorn
 
 from dpcml import CML, DPCML, ItemKNN, save
 from dpcml.data.synthetic import planted
 from dpcml.serving.app import create_app
-from dpcml.serving.run import bind
+from dpcml.serving.run import bind, make_server
 from dpcml.serving.settings import ServeSettings
 
 WAIT = 120  # seconds at most for a server to come up or to end
@@ -54,8 +53,8 @@ def models(world, tmp_path_factory) -> dict[str, Path]:
 def in_thread(directory: Path, settings: ServeSettings | None = None) -> Iterator[httpx.Client]:
     """Serve a model from a thread; yields a client of it."""
     place = bind("127.0.0.1", 0)
-    app = create_app(directory, settings)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    settings = settings or ServeSettings()
+    server = make_server(create_app(directory, settings), settings)
     thread = threading.Thread(target=server.run, args=([place],))
     thread.start()
     try:

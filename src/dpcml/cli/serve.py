@@ -10,6 +10,7 @@ import typer
 
 from dpcml.cli.console import note
 from dpcml.cli.options import Folder
+from dpcml.utils.errors import ParameterError
 
 
 def serve(
@@ -22,6 +23,12 @@ def serve(
     index: Annotated[
         bool, typer.Option("--index", help="Build an approximate index of a large catalogue, unless there is one.")
     ] = False,
+    feedback: Annotated[
+        Path | None, typer.Option(metavar="JOURNAL", help="Take feedback, and keep it in this file; needs a token.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name of this server, if clients use one.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
     """Serve a model: recommendations over HTTP, and the explorer page at /.
@@ -35,17 +42,22 @@ def serve(
         os.environ.setdefault(name, "1")
     from dpcml.utils.packages import require
 
-    for module in ("fastapi", "uvicorn", "prometheus_client"):
+    for module in ("fastapi", "uvicorn", "httptools", "orjson", "prometheus_client"):
         require(module, extra="serve")
     from dpcml.serving.run import run
-    from dpcml.serving.settings import ServeSettings, is_loopback, read_token
+    from dpcml.serving.settings import ServeSettings, is_loopback, is_readable_by_others, read_token
 
     token = None if token_file is None else read_token(token_file)
+    if token_file is not None and is_readable_by_others(token_file):
+        note(f"warning: others on this machine can read {token_file}: chmod 600 {token_file}")
+    if feedback is not None and token is None and not is_loopback(host):
+        raise ParameterError(f"--feedback with --host {host}: anybody could write to it; pass --token-file too")
     if token is None and not is_loopback(host):
         note(f"warning: {host} can be reached by others and there is no token: pass --token-file")
     if index:
         note("building the index of a large catalogue takes minutes the first time")
-    settings = ServeSettings(token, compare, log_requests=not quiet, index=index)
+    names = (*(allow_host or ()), *(() if host in ("0.0.0.0", "::") else (host,)))
+    settings = ServeSettings(token, compare, log_requests=not quiet, index=index, hosts=names, feedback=feedback)
     run(
         directory, settings, host=host, port=port, workers=workers,
         ready=lambda address: note(f"serving {directory} at {address} (Ctrl-C stops it)"),

@@ -281,14 +281,15 @@ class Interactions:
 
     def user_rows(self, ids: Sequence[Any] | Array) -> IntArray:
         """Return the row of each external user id, or say which id is unknown."""
-        return known(self.user_ids, np.atleast_1d(id_array(ids)), "user", self._user_order)
+        return known(self.user_ids, np.atleast_1d(id_array(ids)), "user", self.user_order)
 
     def item_columns(self, ids: Sequence[Any] | Array) -> IntArray:
         """Return the column of each external item id, or say which id is unknown."""
         return known(self.item_ids, np.atleast_1d(id_array(ids)), "item", self.items.order)
 
     @cached_property
-    def _user_order(self) -> IntArray:
+    def user_order(self) -> IntArray:
+        """Rows of the users by ascending id."""
         return np.argsort(self.user_ids, kind="stable")
 
     def select(self, keep: BoolArray, *, split_hash: str | None = None) -> Interactions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ class UserBatch:
         Rows of the users in the training data; None for new users, who are not in it.
     vectors, profiles
         What a model with vectors has computed for these users; it is computed once per batch.
+    hidden
+        Positions of items that are no candidates of any of these users, ascending.
 
     Examples
     --------
@@ -43,11 +46,21 @@ class UserBatch:
     rows: IntArray | None = None
     vectors: FloatArray | None = None
     profiles: list[UserProfile] | None = None
+    hidden: IntArray | None = None
 
     @classmethod
     def known(cls, train: Interactions, rows: IntArray) -> UserBatch:
         """Return users of the training data, by row."""
+        if len(rows) == 1:  # scipy would take longer for this row than the search for the best items
+            return cls.of_items(train.of(int(rows[0])), train.n_items, rows)
         return cls(train.csr[rows], rows)
+
+    @classmethod
+    def of_items(cls, liked: IntArray, n_items: int, rows: IntArray | None = None) -> UserBatch:
+        """Return one user who likes the items at some ascending positions."""
+        ends = np.array([0, len(liked)], dtype=liked.dtype)
+        ones = np.ones(len(liked), dtype=np.float32)
+        return cls(sparse.csr_array((ones, liked, ends), shape=(1, n_items)), rows)
 
     def __len__(self) -> int:
         return int(self.likes.shape[0])
@@ -57,8 +70,12 @@ class UserBatch:
         return np.asarray(self.likes.indices[self.likes.indptr[user] : self.likes.indptr[user + 1]])
 
     def seen(self, exclude: bool = True) -> Seen:
-        """Return the CSR of items that are no candidates: the liked ones, or none."""
-        return seen_of(self.likes) if exclude else nothing_seen(len(self))
+        """Return the CSR of items that are no candidates: the liked ones, or none; and the hidden ones."""
+        indptr, indices = seen_of(self.likes) if exclude else nothing_seen(len(self))
+        if self.hidden is None or not len(self.hidden):
+            return indptr, indices
+        rows = [np.union1d(indices[a:b], self.hidden) for a, b in pairwise(indptr.tolist())]
+        return np.cumsum([0, *map(len, rows)], dtype=np.int64), np.concatenate(rows).astype(np.int32)
 
     def blocks(self, size: int) -> Iterator[UserBatch]:
         """Yield the users in batches of at most ``size``; an empty batch yields itself."""
@@ -67,7 +84,7 @@ class UserBatch:
             return
         for first in range(0, len(self), size):
             rows = None if self.rows is None else self.rows[first : first + size]
-            yield UserBatch(self.likes[first : first + size], rows)
+            yield UserBatch(self.likes[first : first + size], rows, hidden=self.hidden)
 
 
 def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, bool]:

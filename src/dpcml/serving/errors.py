@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -15,14 +16,30 @@ from dpcml.utils.errors import DpcmlError, NothingLeftError, UnknownIdError
 SHOWN_ERRORS = 5  # invalid fields that one response names
 
 
-class AsciiJSONResponse(Response):
-    """A JSON response in ASCII, because ids may hold lone surrogates; NaN and infinity raise an error."""
+def to_json(content: Any) -> bytes:
+    r"""Return plain data as JSON. Ids may hold lone surrogates, which UTF-8 has no bytes for: they are escaped.
+
+    Examples
+    --------
+    >>> to_json({"id": 7, "title": "Amélie"}).decode()
+    '{"id":7,"title":"Amélie"}'
+    >>> to_json("\ud800")
+    b'"\\ud800"'
+    """
+    try:
+        return orjson.dumps(content)
+    except TypeError:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class FastJSONResponse(Response):
+    """A JSON response, written by orjson."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         """Return the encoded body."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return to_json(content)
 
 
 class APIError(HTTPException):
@@ -53,10 +70,10 @@ class APIError(HTTPException):
         super().__init__(status, reason, headers)
         self.error, self.reason, self.hint = error, reason, hint
 
-    def response(self) -> AsciiJSONResponse:
+    def response(self) -> FastJSONResponse:
         """Return the response to send."""
         content = {"error": self.error, "reason": self.reason, "hint": self.hint}
-        return AsciiJSONResponse(content, self.status_code, dict(self.headers or {}))
+        return FastJSONResponse(content, self.status_code, dict(self.headers or {}))
 
 
 def body_too_large(limit: int) -> APIError:
@@ -114,9 +131,14 @@ def _validation_error(request: Request, error: Exception) -> Response:
 
 
 def _library_error(request: Request, error: Exception) -> Response:
+    return library_error(error).response()
+
+
+def library_error(error: Exception) -> APIError:
+    """Return what the server answers when the library raises an error."""
     if isinstance(error, UnknownIdError):
         hint = "find ids with /api/v1/users?q=... and /api/v1/items?q=...; for a new user: /api/v1/recommend/new"
-        return APIError(404, "unknown_id", str(error), hint).response()
+        return APIError(404, "unknown_id", str(error), hint)
     if isinstance(error, NothingLeftError):
-        return no_items_left(str(error)).response()
-    return APIError(422, "cannot", str(error), "see the capabilities of the model at /api/v1/model").response()
+        return no_items_left(str(error))
+    return APIError(422, "cannot", str(error), "see the capabilities of the model at /api/v1/model")

@@ -1,41 +1,59 @@
-"""What every request passes: a limit on its body, an id, metrics, a log line, and the check of the token."""
+"""What every request passes: token, origin, a limit on its body, an id, metrics and a log line."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import ipaddress
+import itertools
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
+from typing import Any
 
-from fastapi import Request, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
+from starlette.requests import ClientDisconnect
 
 from dpcml.serving.errors import APIError, body_too_large
-from dpcml.serving.monitoring import Metrics, log_event
+from dpcml.serving.monitoring import CLIENT_LEFT, Metrics, log_event
+from dpcml.serving.settings import ServeSettings
+from dpcml.serving.work import CURRENT_CLIENT, CURRENT_POOLS, ClientLeftError, Pools
 
+Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+DirectHandler = Callable[[App, Scope, Receive, Send], Awaitable[None]]  # the first argument is the application
+Headers = Iterable[tuple[bytes, bytes]]
 
+CLIENT = "dpcml.client"  # key in the scope of a request: who waits for the answer, where the server knows
+PUBLIC = frozenset({"/", "/health", "/ready", "/openapi.json"})
+_NUMBERS = itertools.count(secrets.randbits(62))  # ids of requests: unlike those of other workers
 # The page loads nothing from other hosts, so the browser may refuse it.
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"),
 )
+PRIVATE = (b"cache-control", b"no-store")  # for answers about users, the model or the server
 bearer = HTTPBearer(auto_error=False, description="The token of the server, if it was started with one.")
 
 
-def check_token(
-    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)] = None
-) -> None:
-    """Raise `APIError` 401 for a request without the server's token; the comparison takes constant time."""
-    token: str = request.app.state.settings.token
-    sent = b"" if given is None else given.credentials.encode("utf-8", "surrogateescape")
-    if not hmac.compare_digest(sent, token.encode()):
+def check_token(headers: Headers, token: str) -> None:
+    """Raise `APIError` 401 for a request without the server's token; the comparison takes constant time.
+
+    Examples
+    --------
+    >>> check_token([(b"authorization", b"Bearer opensesame-opensesame")], "opensesame-opensesame")
+    >>> check_token([], "opensesame-opensesame")
+    Traceback (most recent call last):
+    ...
+    dpcml.serving.errors.APIError: 401: the token is missing or wrong
+    """
+    scheme, _, sent = _header(headers, b"authorization").partition(b" ")
+    if scheme.lower() != b"bearer" or not hmac.compare_digest(sent.strip(), token.encode()):
         raise APIError(
             401,
             "unauthorized",
@@ -45,8 +63,52 @@ def check_token(
         )
 
 
+def check_origin(headers: Headers, hosts: Collection[str]) -> None:
+    """Raise `APIError` 403 for a request that another web site makes a browser send.
+
+    ``Host`` must be an address, ``localhost`` or one of ``hosts``: otherwise a site could name this machine in its own
+    domain. ``Origin``, where a browser sends it, must be the server itself.
+
+    Examples
+    --------
+    >>> check_origin([(b"host", b"127.0.0.1:8000"), (b"origin", b"http://127.0.0.1:8000")], ())
+    >>> check_origin([(b"host", b"127.0.0.1:8000"), (b"origin", b"https://example.org")], ())
+    Traceback (most recent call last):
+    ...
+    dpcml.serving.errors.APIError: 403: the request comes from another web site
+    """
+    host = _header(headers, b"host").decode("latin-1").lower()
+    if not _is_own(host, hosts):
+        hint = "use the server's address or localhost, or start the server with --allow-host NAME"
+        raise APIError(403, "unknown_host", "the header Host names a host that this server does not know", hint)
+    origin = _header(headers, b"origin").decode("latin-1").lower()
+    if origin and origin.partition("://")[2] != host:
+        hint = "only the server's own page and programs may do this"
+        raise APIError(403, "foreign_origin", "the request comes from another web site", hint)
+
+
+def _is_own(host: str, hosts: Collection[str]) -> bool:
+    name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+    if name == "localhost" or name in hosts:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _header(headers: Headers, wanted: bytes) -> bytes:
+    """Return the value of a header; empty if there is none, or more than one."""
+    found = [value for name, value in headers if name == wanted]
+    return found[0] if len(found) == 1 else b""
+
+
 class RequestMiddleware:
-    """An ASGI middleware that limits, counts and logs requests; logs hold the path, never the query or the body.
+    """An ASGI middleware that checks, limits, counts and logs requests.
+
+    The token, ``Host`` and ``Origin`` are checked before the body is read. Logs hold the path, never the query or the
+    body.
 
     Parameters
     ----------
@@ -54,38 +116,68 @@ class RequestMiddleware:
         The application that handles the requests.
     metrics
         Where requests are counted.
-    max_body
-        Largest request body in bytes; larger ones are answered with status 413.
-    log_requests
-        Log every request.
+    settings
+        Token, names of the server, limits.
+    pools
+        The threads that compute.
+    changing
+        Paths that change something; other web sites must not reach them through a browser.
+    direct
+        Handlers of requests that are answered without the application, by path.
     """
 
-    def __init__(self, app: App, metrics: Metrics, max_body: int, log_requests: bool) -> None:
-        self.app, self.metrics, self.max_body, self.log_requests = app, metrics, max_body, log_requests
+    def __init__(
+        self,
+        app: App,
+        metrics: Metrics,
+        settings: ServeSettings,
+        pools: Pools,
+        changing: Collection[str] = (),
+        direct: Mapping[str, DirectHandler] | None = None,
+    ) -> None:
+        self.app, self.metrics, self.settings, self.pools = app, metrics, settings, pools
+        self.changing, self.direct = frozenset(changing), direct or {}
+        self.hosts = frozenset(name.lower() for name in settings.hosts)
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an HTTP request; pass on other events, such as the start and end of the server."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        with self.metrics.in_flight.track_inprogress():
+        self.metrics.begin()
+        try:
             return await self._handle(scope, receive, send)
+        finally:
+            self.metrics.end()
 
-    async def _handle(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        start, status, request_id = time.perf_counter(), 0, secrets.token_hex(8)
-        path = self.metrics.path(scope["path"])
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start, status, request_id = time.perf_counter(), 0, f"{next(_NUMBERS):016x}"
+        path, client = self.metrics.path(scope["path"]), scope.get(CLIENT)
+        added = [*HEADERS, (b"x-request-id", request_id.encode())]
+        if not is_public(scope["path"]):
+            added.append(PRIVATE)
+        CURRENT_CLIENT.set(client)
+        CURRENT_POOLS.set(self.pools)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *HEADERS, (b"x-request-id", request_id.encode())]
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         try:
-            if _content_length(scope) > self.max_body:
-                await body_too_large(self.max_body).response()(scope, receive, send_with_headers)
+            self._check(scope)
+            direct, limited = self.direct.get(scope["path"]), _limited(receive, self.settings.max_body)
+            if direct is None:
+                await self.app(scope, limited, send_with_headers)
             else:
-                await self.app(scope, _limited(receive, self.max_body), send_with_headers)
+                await direct(self.app, scope, limited, send_with_headers)
+        except APIError as error:
+            await error.response()(scope, receive, send_with_headers)
+        except (asyncio.CancelledError, ClientLeftError, ClientDisconnect) as error:
+            if isinstance(error, asyncio.CancelledError) and (client is None or not client.left):
+                raise
+            status = CLIENT_LEFT
         except Exception as error:
             log_event("failed", logging.ERROR, error=error, path=path, request=request_id)
             if not status:
@@ -93,19 +185,41 @@ class RequestMiddleware:
                 failed = APIError(500, "internal", f"request {request_id} failed", hint)
                 await failed.response()(scope, receive, send_with_headers)
         finally:
+            if client is not None and client.left:
+                status = client.status
             seconds = time.perf_counter() - start
             self.metrics.observe(path, status, seconds)
-            if self.log_requests:
+            if self.settings.log_requests:
                 took = round(1000 * seconds, 2)
                 log_event(
                     "request", method=scope["method"], path=path, status=status, milliseconds=took, request=request_id
                 )
 
+    def _check(self, scope: Scope) -> None:
+        headers = scope["headers"]
+        if self.settings.token is not None and not is_public(scope["path"]):
+            check_token(headers, self.settings.token)
+        if scope["path"] in self.changing:
+            check_origin(headers, self.hosts)
+        if _content_length(headers) > self.settings.max_body:
+            raise body_too_large(self.settings.max_body)
 
-def _content_length(scope: MutableMapping[str, Any]) -> int:
+
+def is_public(path: str) -> bool:
+    """Return whether a path needs no token: the page, its files, the probes and the description of the requests.
+
+    Examples
+    --------
+    >>> is_public("/health"), is_public("/static/main.js"), is_public("/metrics"), is_public("/api/v1/model")
+    (True, True, False, False)
+    """
+    return path in PUBLIC or path.startswith("/static/")
+
+
+def _content_length(headers: Headers) -> int:
     """Return the length of the body from the request's headers, 0 if they do not give it."""
-    lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-    return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+    length = _header(headers, b"content-length")
+    return int(length) if length.isdigit() else 0
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

@@ -19,13 +19,15 @@ import numpy as np
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.retrieval.projection import ItemMap, project_items
-from dpcml.serving.errors import APIError
+from dpcml.serving.errors import APIError, to_json
 from dpcml.serving.monitoring import log_event
 from dpcml.serving.search import TextSearch
 from dpcml.storage import load, read_card
+from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError, DpcmlError
 
 CACHED_ITEMS = 20_000  # items whose description is kept in memory
+CACHED_USERS = 100_000  # users whose row is kept in memory
 MAX_JSON_INT = 2**53  # larger integers are rounded by JSON readers that use floating point numbers
 ATTEMPTS = 2  # to load a folder that is replaced while it is read
 
@@ -87,7 +89,7 @@ class LoadedModel:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(model, card, _capabilities(model), now)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Start of a checksum of model, data and titles: equal models have equal fingerprints."""
         content = [self.card[part] for part in ("model", "parameters", "files")]
@@ -104,6 +106,32 @@ class LoadedModel:
             return {"id": json_id(table.ids[column]), "title": table.title(column), "categories": categories}
 
         return describe
+
+    @cached_property
+    def item_json(self) -> Callable[[int], bytes]:
+        """Returns the start of the JSON of a recommended item; the score follows."""
+
+        @lru_cache(maxsize=CACHED_ITEMS)
+        def start(column: int) -> bytes:
+            return to_json(self.item(column))[:-1] + b',"score":'
+
+        return start
+
+    @cached_property
+    def user_row(self) -> Callable[[int | str], int]:
+        """Returns the row of a user by external id."""
+        train = self.model.train_
+
+        @lru_cache(maxsize=CACHED_USERS, typed=True)
+        def row(user: int | str) -> int:
+            return int(train.user_rows([user])[0])
+
+        return row
+
+    @cached_property
+    def popular(self) -> IntArray:
+        """Positions of all items, the most popular first."""
+        return np.argsort(-self.model.train_.per_item, kind="stable")
 
     @cached_property
     def item_search(self) -> TextSearch:

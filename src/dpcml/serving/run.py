@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import signal
 import socket
 import sys
-import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -17,18 +18,19 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from prometheus_client import disable_created_metrics
-from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving.app import create_app
-from dpcml.serving.monitoring import SHARED, log_event, log_to_stderr
+from dpcml.serving.counters import CounterBlock
+from dpcml.serving.monitoring import GAUGES, log_event, log_to_stderr
+from dpcml.serving.protocol import ACCEPT_AT_ONCE, GracefulServer, LimitedProtocol
 from dpcml.serving.settings import ServeSettings
 from dpcml.storage import load
 from dpcml.utils.errors import DataError, DpcmlError
 
-BACKLOG = 2048  # connections that the kernel queues
+BACKLOG = 2048  # connections that the kernel queues while the model is loaded
 SHUTDOWN_SECONDS = 30  # for requests in progress, after SIGTERM
 HEALTHCHECK_SECONDS = 60  # a worker that does not answer for so long is replaced; imports take some of it
 RETRY_SECONDS = 10  # until a worker that could not load the model tries again
@@ -64,35 +66,111 @@ def run(
         _check_model(folder, settings)  # report an error once, not from every worker
     place = bind(host, port)
     log_to_stderr()
-    disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of time series
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until the application handles it
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _exit)  # uvicorn raises the signal again after a graceful shutdown
     name = f"[{host}]" if ":" in host else host
     ready(f"http://{name}:{place.getsockname()[1]}/")
-    options: dict[str, Any] = {
-        "log_config": None,
-        "access_log": False,
-        "timeout_graceful_shutdown": SHUTDOWN_SECONDS,
-        "timeout_worker_healthcheck": HEALTHCHECK_SECONDS,
-    }
     if workers == 1:
-        uvicorn.Server(uvicorn.Config(create_app(directory, settings), **options)).run([place])
+        make_server(create_app(directory, settings), settings).run([place])
         return
-    with tempfile.TemporaryDirectory(prefix="dpcml-serve-") as shared:
-        os.environ[SHARED] = shared
-        try:
-            factory = partial(_create_worker, directory, replace(settings, workers=workers))
-            Supervisor(uvicorn.Config(factory, factory=True, workers=workers, **options), [place]).run()
-        finally:
-            del os.environ[SHARED]
+    Supervisor(directory, replace(settings, workers=workers), place).run()
+
+
+def make_server(app: Any, settings: ServeSettings, **options: Any) -> GracefulServer:
+    """Return a server of an application, with the limits of the settings."""
+    return GracefulServer(_config(app, settings, **options))
+
+
+def _config(app: Any, settings: ServeSettings, **options: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=partial(LimitedProtocol, limits=settings.limits),  # type: ignore[arg-type]
+        ws="none",
+        loop="asyncio",  # whose way to accept connections the limits rely on
+        lifespan="on",
+        backlog=ACCEPT_AT_ONCE,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.limits.idle_seconds,  # type: ignore[arg-type]
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        **options,
+    )
+
+
+class Worker(Process):
+    """A worker process; it ends when its supervisor is gone."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self.supervisor = os.getpid()
+        self.last_sign = time.monotonic()  # when the worker last answered, or was started
+
+    @property
+    def server(self) -> uvicorn.Server:
+        """The server in the worker."""
+        if self._server is None:
+            self._server = GracefulServer(self.config)
+        return self._server
+
+    def target(self, sockets: list[socket.socket] | None = None) -> None:
+        """Run the server, in the worker."""
+        self.parent_conn.close()  # with this copy open, the end of the supervisor would go unnoticed
+        super().target(sockets)
+
+    def always_pong(self) -> None:
+        """Answer the supervisor's pings; stop the worker once it is gone."""
+        with suppress(EOFError, OSError):
+            super().always_pong()
+        while os.getppid() == self.supervisor:  # it closes the pipe too when it stops the worker itself
+            time.sleep(0.1)
+        log_event("supervisor lost", logging.ERROR, process=os.getpid(), then="stopping")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def answers(self) -> bool:
+        """Return whether the worker lives and has answered lately; never waits for it."""
+        if not self.process.is_alive():
+            return False
+        with suppress(OSError, EOFError):
+            while self.parent_conn.poll(0):
+                self.parent_conn.recv()
+                self.last_sign = time.monotonic()
+            self.parent_conn.send(b"ping")
+        return time.monotonic() - self.last_sign < HEALTHCHECK_SECONDS
 
 
 class Supervisor(Multiprocess):
-    """Uvicorn's supervisor of worker processes, except that SIGHUP reloads the models inside the workers.
+    """Starts worker processes and replaces those that die; SIGHUP reloads the models inside the workers.
 
-    Uvicorn would replace the workers instead, which closes their open connections.
+    Uvicorn's own supervisor would replace the workers on SIGHUP, which closes their connections, and wait for a worker
+    that does not answer while it should stop.
+
+    Parameters
+    ----------
+    directory
+        Directory of the model.
+    settings
+        How to serve it.
+    place
+        The socket that all workers listen on.
     """
+
+    def __init__(self, directory: Path, settings: ServeSettings, place: socket.socket) -> None:
+        super().__init__(_config(None, settings, factory=True, workers=settings.workers), [place])
+        self._directory, self._settings, self._block = directory, settings, CounterBlock(settings.workers)
+
+    def _start_worker(self, slot: int) -> Worker:
+        config = copy.copy(self.config)
+        config.app = partial(_create_worker, self._directory, self._settings, self._block, slot)
+        worker = Worker(config, self.sockets)
+        worker.start()
+        worker.child_conn.close()  # the worker's own end
+        return worker
+
+    def init_processes(self) -> None:
+        """Start all workers."""
+        self.processes = [self._start_worker(slot) for slot in range(self.processes_num)]
 
     def handle_signals(self) -> None:
         """Pass SIGHUP to all workers; a worker that is still starting blocks it until the model is loaded."""
@@ -104,14 +182,23 @@ class Supervisor(Multiprocess):
         super().handle_signals()
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that have died, and remove them from the metrics of running workers."""
-        for worker in self.processes:
-            worker.child_conn.close()  # the worker's own end: with it open, a ping would wait for a dead worker
-        before = {worker.pid for worker in self.processes}
-        super().keep_subprocess_alive()
-        for pid in before - {worker.pid for worker in self.processes}:
-            mark_process_dead(pid)  # type: ignore[no-untyped-call]
-            log_event("worker lost", logging.ERROR, process=pid, then="replaced")
+        """Replace workers that have died or hang, and remove them from the metrics of running workers."""
+        for slot, worker in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
+            if not isinstance(worker, Worker) or worker.answers():
+                continue
+            worker.kill()
+            worker.join()
+            self._block.values[slot, GAUGES] = 0
+            log_event("worker lost", logging.ERROR, process=worker.pid, then="replaced")
+            self.processes[slot] = self._start_worker(slot)
+
+    def terminate_all(self) -> None:
+        """Stop all workers; once they have stopped listening, nobody does, and clients are told at once."""
+        for place in self.sockets:
+            place.close()
+        super().terminate_all()
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -148,7 +235,7 @@ def _exit(number: int, frame: object) -> None:
     sys.exit(0)
 
 
-def _create_worker(directory: Path, settings: ServeSettings) -> FastAPI:
+def _create_worker(directory: Path, settings: ServeSettings, block: CounterBlock, slot: int) -> FastAPI:
     """Return the application of a worker process.
 
     A worker that cannot load the model, because its folder was damaged since the start, tries again every 10 seconds
@@ -159,7 +246,13 @@ def _create_worker(directory: Path, settings: ServeSettings) -> FastAPI:
     handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # there are no requests to finish yet: end at once
     while True:
         try:
-            app = create_app(directory, settings, notify_workers=lambda: os.kill(supervisor, signal.SIGHUP))
+            app = create_app(
+                directory,
+                settings,
+                notify_workers=lambda: os.kill(supervisor, signal.SIGHUP),
+                block=block,
+                slot=slot,
+            )
         except Exception as error:
             known = isinstance(error, DpcmlError)
             log_event(

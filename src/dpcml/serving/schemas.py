@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
 
@@ -54,6 +54,14 @@ class RecommendOptions(BaseModel):
         description="Share of each interest in the list. 0: best scores only; 0.5: as in the history; 1: equal shares.",
     )
     explain: StrictBool = Field(False, description="Give a reason for each item.")
+    exclude: Annotated[list[Id], Field(max_length=MAX_CANDIDATES)] | None = Field(
+        None, description="Ids of items that must not be recommended."
+    )
+    on_unknown: Literal["error", "skip", "popular"] = Field(
+        "skip",
+        description="What to do about ids that the model does not know. skip: answer the rest and list them; popular:"
+        " also give unknown users the most popular items; error: answer nothing.",
+    )
 
 
 class RecommendRequest(RecommendOptions):
@@ -77,7 +85,9 @@ class NewUserRecommendRequest(RecommendOptions):
 
     model_config = _example(history=[1, 2, 3], n=5, mix=0.5)
 
-    history: History
+    history: Annotated[list[Id], Field(max_length=MAX_HISTORY, examples=[[1, 7]])] = Field(
+        description="Ids of the items that the user likes; none gives the most popular items."
+    )
 
 
 class NewUserRequest(BaseModel):
@@ -125,22 +135,55 @@ class RecommendedItem(Item):
     reason: ItemReason | None = None
 
 
+class UnknownIds(BaseModel):
+    """Ids of a request that the model does not know; the answer is without them."""
+
+    users: list[Id] = []
+    items: list[Id] = []
+
+
 class RecommendationList(BaseModel):
     """Recommended items, best first."""
 
     items: list[RecommendedItem]
+    popular: bool = Field(False, description="These are the most popular items: nothing is known about the user.")
+    unknown: UnknownIds | None = None
 
 
-class UserRecommendations(RecommendationList):
+class UserRecommendations(BaseModel):
     """Recommended items of one user, best first."""
 
     user: Id
+    items: list[RecommendedItem]
 
 
 class BatchRecommendations(BaseModel):
-    """One list per user, in the order of the request."""
+    """One list per known user, in the order of the request."""
 
     lists: list[UserRecommendations]
+    unknown: UnknownIds | None = None
+
+
+class FeedbackRequest(BaseModel):
+    """What a person says about an item."""
+
+    model_config = _example(user=7, item=12, action="like")
+
+    user: Id = Field(description="A user of the training data, or somebody new.")
+    item: Id
+    action: Literal["like", "dislike", "hide", "clear"] = Field(
+        description="like: part of the history; dislike: no part of it, and not recommended; hide: not recommended;"
+        " clear: take back what was said."
+    )
+
+
+class FeedbackResponse(BaseModel):
+    """How many items a person has said something about."""
+
+    user: Id
+    likes: int
+    dislikes: int
+    hides: int
 
 
 class SimilarItem(Item):
@@ -250,6 +293,7 @@ class ModelList(BaseModel):
     """All served models."""
 
     models: list[ModelInfo]
+    feedback: bool = Field(False, description="Whether the server takes feedback.")
 
 
 class ReloadResponse(BaseModel):

@@ -6,11 +6,38 @@ import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpcml.utils.checks import at_least
+from dpcml.feedback import MAX_BYTES
+from dpcml.utils.checks import at_least, positive
 from dpcml.utils.errors import DataError, ParameterError
 
 MAX_BODY = 2**20  # bytes of a request
 MIN_TOKEN_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What clients may use of one process of the server.
+
+    Examples
+    --------
+    >>> Limits(connections=0)
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: connections=0: must be a whole number of at least 1
+    """
+
+    connections: int = 512  # open at once; beyond it, the connection that has been idle longest is closed
+    waiting: int = 256  # requests that wait for a thread; further ones are answered with status 429
+    header_seconds: float = 10.0  # from the start of a connection or a request to the end of its headers
+    body_seconds: float = 30.0  # from the end of the headers to the end of the body
+    idle_seconds: float = 10.0  # between two requests on one connection
+    send_seconds: float = 60.0  # for the rest of an answer, once the connection is to be closed
+
+    def __post_init__(self) -> None:
+        at_least("connections", self.connections, 1)
+        at_least("waiting", self.waiting, 0)
+        for name in ("header_seconds", "body_seconds", "idle_seconds", "send_seconds"):
+            positive(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -31,6 +58,15 @@ class ServeSettings:
         Build an approximate index of a large catalogue, unless there is one; otherwise only an existing index is used.
     workers
         Worker processes of the server.
+    hosts
+        Names under which clients reach the server, besides ``localhost`` and addresses: requests that change something
+        must name one of them in ``Host``.
+    limits
+        What clients may use.
+    feedback
+        File that keeps feedback; None takes none.
+    feedback_bytes
+        Its largest size in bytes.
 
     Examples
     --------
@@ -46,10 +82,15 @@ class ServeSettings:
     log_requests: bool = True
     index: bool = False
     workers: int = 1
+    hosts: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    feedback: Path | None = None
+    feedback_bytes: int = MAX_BYTES
 
     def __post_init__(self) -> None:
         at_least("max_body", self.max_body, 1)
         at_least("workers", self.workers, 1)
+        at_least("feedback_bytes", self.feedback_bytes, 1)
         if self.token is not None and not _is_valid(self.token):
             raise ParameterError(
                 f"token of {len(self.token)} characters: it must have at least {MIN_TOKEN_LENGTH} printable ones,"
@@ -79,6 +120,19 @@ def read_token(file: str | Path) -> str:
             " python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return token
+
+
+def is_readable_by_others(file: str | Path) -> bool:
+    """Return whether other users of this machine can read a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     is_readable_by_others(file.name)
+    False
+    """
+    return bool(Path(file).stat().st_mode & 0o044)
 
 
 def is_loopback(host: str) -> bool:

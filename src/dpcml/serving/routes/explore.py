@@ -10,8 +10,12 @@ from starlette.responses import Response
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving import schemas
 from dpcml.serving.errors import APIError
+from dpcml.serving.feedback import FeedbackStore
+from dpcml.serving.lists import batch_of
 from dpcml.serving.model_store import LoadedModel, json_id
-from dpcml.serving.routes.responses import Limit, QueryId, SelectedModel, interests_json, respond
+from dpcml.serving.routes.responses import Limit, QueryId, SelectedModel, WithFeedback, interests_json, respond
+from dpcml.serving.work import in_pool, in_search_pool
+from dpcml.utils.arrays import Array
 
 router = APIRouter()
 
@@ -29,14 +33,24 @@ def _with_interests(loaded: LoadedModel) -> MultiInterest:
     return loaded.model
 
 
+def _changed_history(loaded: LoadedModel, feedback: FeedbackStore | None, user: str) -> Array | None:
+    """Return the ids of what a user likes, if feedback has changed it."""
+    batch = batch_of(loaded, user, feedback)
+    return None if batch.rows is not None else loaded.model.train_.item_ids[batch.liked(0)]
+
+
 @router.get("/interests", response_model=schemas.InterestList, summary="Interests of a user")
-def interests(loaded: SelectedModel, user: QueryId) -> Response:
-    """Return the history of a user grouped by interest, the largest interest first."""
-    found = _with_interests(loaded).interests(user)
+@in_pool
+def interests(loaded: SelectedModel, feedback: WithFeedback, user: QueryId) -> Response:
+    """Return the history of a user grouped by interest, the largest interest first; feedback counts."""
+    model = _with_interests(loaded)
+    history = _changed_history(loaded, feedback, user)
+    found = model.interests(user) if history is None else model.interests_new(history)
     return respond(loaded, {"interests": interests_json(loaded, found)})
 
 
 @router.post("/interests/new", response_model=schemas.InterestList, summary="Interests of a new user")
+@in_pool
 def interests_new(loaded: SelectedModel, body: schemas.NewUserRequest) -> Response:
     """Return the history of a user who is not in the training data, grouped by interest, largest first."""
     found = _with_interests(loaded).interests_new(body.history)
@@ -44,14 +58,15 @@ def interests_new(loaded: SelectedModel, body: schemas.NewUserRequest) -> Respon
 
 
 @router.get("/history", response_model=schemas.ItemList, summary="History of a user")
-def history(loaded: SelectedModel, user: QueryId) -> Response:
-    """Return the items that a user likes in the training data."""
-    train = loaded.model.train_
-    row = int(train.user_rows([user])[0])
-    return respond(loaded, {"items": [loaded.item(column) for column in train.of(row).tolist()]})
+@in_pool
+def history(loaded: SelectedModel, feedback: WithFeedback, user: QueryId) -> Response:
+    """Return the items that a user likes, in the training data and by feedback."""
+    liked = batch_of(loaded, user, feedback).liked(0)
+    return respond(loaded, {"items": [loaded.item(column) for column in liked.tolist()]})
 
 
 @router.get("/users", response_model=schemas.UserList, summary="Search users")
+@in_search_pool
 def users(loaded: SelectedModel, q: UserQuery = "", limit: Limit = 20) -> Response:
     """Return users whose id contains a text, with the number of items that they like."""
     train = loaded.model.train_
@@ -61,12 +76,14 @@ def users(loaded: SelectedModel, q: UserQuery = "", limit: Limit = 20) -> Respon
 
 
 @router.get("/items", response_model=schemas.ItemList, summary="Search items")
+@in_search_pool
 def items(loaded: SelectedModel, q: ItemQuery = "", limit: Limit = 20) -> Response:
     """Return items by id or title, ignoring case and accents; titles that start with the text come first."""
     return respond(loaded, {"items": [loaded.item(column) for column in loaded.item_search.search(q, limit)]})
 
 
 @router.get("/map", response_model=schemas.ItemMapResponse, summary="Map of the items")
+@in_pool
 def item_map(loaded: SelectedModel) -> Response:
     """Return the most popular items in two dimensions; the places of interests are on the same map."""
     likes = loaded.model.train_.per_item

@@ -1,55 +1,71 @@
-"""Routes for recommendations and for similar items and users."""
+"""Routes for recommendations, for feedback, and for similar items and users."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from dpcml.serving import schemas
-from dpcml.serving.errors import APIError, no_items_left
-from dpcml.serving.model_store import LoadedModel, json_id
-from dpcml.serving.routes.responses import Count, QueryId, SelectedModel, items_json, recommendations_json, respond
+from dpcml.feedback import Feedback, JournalFullError
+from dpcml.serving import lists, schemas
+from dpcml.serving.errors import APIError, FastJSONResponse
+from dpcml.serving.model_store import json_id
+from dpcml.serving.routes.responses import (
+    Count,
+    QueryId,
+    SelectedModel,
+    WithFeedback,
+    items_json,
+    respond,
+    respond_json,
+)
+from dpcml.serving.work import in_pool
 
 router = APIRouter()
 
 
-def _options(body: schemas.RecommendOptions) -> dict[str, Any]:
-    return body.model_dump(include=set(schemas.RecommendOptions.model_fields))
-
-
 @router.post("/recommend", response_model=schemas.RecommendationList, summary="Recommend to a user")
-def recommend(loaded: SelectedModel, body: schemas.RecommendRequest) -> Response:
-    """Return the best items for a user of the training data."""
-    return _one_list(loaded, *loaded.model.recommend(body.user, **_options(body)))
+@in_pool
+def recommend(loaded: SelectedModel, feedback: WithFeedback, body: schemas.RecommendRequest) -> Response:
+    """Return the best items for a user of the training data, or for one who has given feedback."""
+    return respond_json(loaded, lists.one_list(loaded, body, feedback))
 
 
 @router.post("/recommend/batch", response_model=schemas.BatchRecommendations, summary="Recommend to many users")
-def recommend_batch(loaded: SelectedModel, body: schemas.BatchRecommendRequest) -> Response:
-    """Return the best items for each of several users of the training data."""
-    if body.n * len(body.users) > schemas.MAX_LISTED:
-        raise APIError(
-            422, "invalid", f"n={body.n} for {len(body.users)} users: at most {schemas.MAX_LISTED:,} items per request",
-            "send fewer users per request",
-        )  # fmt: skip
-    parts = loaded.model.recommend(body.users, **_options(body))  # ids, scores, and reasons if explained
-    lists = [
-        {"user": json_id(user), "items": recommendations_json(loaded, *(part[k] for part in parts))}
-        for k, user in enumerate(body.users)
-    ]
-    if not any(one["items"] for one in lists):
-        raise no_items_left()
-    return respond(loaded, {"lists": lists})
+@in_pool
+def recommend_batch(loaded: SelectedModel, feedback: WithFeedback, body: schemas.BatchRecommendRequest) -> Response:
+    """Return the best items for each of several users; users that are not known are listed, or get popular items."""
+    return respond_json(loaded, lists.batch_lists(loaded, body, feedback))
 
 
 @router.post("/recommend/new", response_model=schemas.RecommendationList, summary="Recommend to a new user")
+@in_pool
 def recommend_new(loaded: SelectedModel, body: schemas.NewUserRecommendRequest) -> Response:
     """Return the best items for a user who is not in the training data, from the items that they like."""
-    return _one_list(loaded, *loaded.model.recommend_new(body.history, **_options(body)))
+    return respond_json(loaded, lists.new_list(loaded, body))
+
+
+@router.post(
+    "/feedback",
+    response_model=schemas.FeedbackResponse,
+    responses={507: {"model": schemas.ErrorResponse, "description": "The journal is full, or the disk."}},
+    summary="Say something about an item",
+)
+@in_pool
+def feedback(loaded: SelectedModel, feedback: WithFeedback, body: schemas.FeedbackRequest) -> Response:
+    """Keep what a person says about an item; their lists follow it from now on. Off unless --feedback is given."""
+    if feedback is None:
+        raise APIError(404, "feedback_off", "this server takes no feedback", "start it with --feedback JOURNAL")
+    loaded.model.train_.item_columns([body.item])  # an unknown item is refused
+    try:
+        person = feedback.add(Feedback(body.user, body.item, body.action))
+    except JournalFullError as error:
+        raise APIError(507, "journal_full", str(error), "ask the operator of the server") from None
+    counts = {f"{action}s": len(person.ids(action)) for action in ("like", "dislike", "hide")}
+    return FastJSONResponse({"user": json_id(body.user), **counts})
 
 
 @router.get("/similar/items", response_model=schemas.SimilarItems, summary="Similar items")
+@in_pool
 def similar_items(loaded: SelectedModel, item: QueryId, n: Count = 10) -> Response:
     """Return the items that are most similar to an item."""
     ids, similarities = loaded.model.similar_items(item, n=n)
@@ -61,6 +77,7 @@ def similar_items(loaded: SelectedModel, item: QueryId, n: Count = 10) -> Respon
 
 
 @router.get("/similar/users", response_model=schemas.SimilarUsers, summary="Similar users")
+@in_pool
 def similar_users(loaded: SelectedModel, user: QueryId, n: Count = 10) -> Response:
     """Return the users who are most similar to a user."""
     ids, similarities = loaded.model.similar_users(user, n=n)
@@ -68,10 +85,3 @@ def similar_users(loaded: SelectedModel, user: QueryId, n: Count = 10) -> Respon
         {"id": json_id(one), "similarity": float(similarity)} for one, similarity in zip(ids, similarities, strict=True)
     ]
     return respond(loaded, {"users": found})
-
-
-def _one_list(loaded: LoadedModel, *parts: Any) -> Response:
-    found = recommendations_json(loaded, *parts)
-    if not found:
-        raise no_items_left()
-    return respond(loaded, {"items": found})

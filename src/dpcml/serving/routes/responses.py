@@ -9,14 +9,16 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Depends, Query, Request
+from starlette.responses import Response
 
-from dpcml.serving.errors import AsciiJSONResponse
+from dpcml.serving.errors import FastJSONResponse
+from dpcml.serving.feedback import FeedbackStore
 from dpcml.serving.model_store import LoadedModel
 from dpcml.serving.schemas import MAX_ID_LENGTH, MAX_N
 from dpcml.utils.arrays import Array
 
 
-def _selected_model(
+async def _selected_model(
     request: Request,
     model: Annotated[str, Query(description="main, or compare if there is a second model.")] = "main",
 ) -> LoadedModel:
@@ -24,15 +26,26 @@ def _selected_model(
     return loaded
 
 
+async def _feedback(request: Request) -> FeedbackStore | None:
+    found: FeedbackStore | None = request.app.state.feedback
+    return found
+
+
 SelectedModel = Annotated[LoadedModel, Depends(_selected_model)]
+WithFeedback = Annotated[FeedbackStore | None, Depends(_feedback)]
 QueryId = Annotated[str, Query(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[^\x00]+$")]
 Count = Annotated[int, Query(ge=1, le=MAX_N)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 
 
-def respond(loaded: LoadedModel, content: dict[str, Any]) -> AsciiJSONResponse:
+def respond(loaded: LoadedModel, content: dict[str, Any]) -> FastJSONResponse:
     """Return a response whose header names the model that it comes from."""
-    return AsciiJSONResponse(content, headers={"x-dpcml-model": loaded.fingerprint})
+    return FastJSONResponse(content, headers={"x-dpcml-model": loaded.fingerprint})
+
+
+def respond_json(loaded: LoadedModel, content: bytes) -> Response:
+    """Return a response of written JSON whose header names the model that it comes from."""
+    return Response(content, media_type="application/json", headers={"x-dpcml-model": loaded.fingerprint})
 
 
 def items_json(loaded: LoadedModel, ids: Array | Sequence[Any]) -> list[dict[str, Any]]:
@@ -42,22 +55,7 @@ def items_json(loaded: LoadedModel, ids: Array | Sequence[Any]) -> list[dict[str
     return [loaded.item(column) for column in loaded.model.train_.item_columns(ids).tolist()]
 
 
-def recommendations_json(
-    loaded: LoadedModel, ids: Array, scores: Array, reasons: Sequence[Any] | None = None
-) -> list[dict[str, Any]]:
-    """Return a list of recommendations, without the padding of short lists (scores of minus infinity)."""
-    kept = np.isfinite(scores)
-    found = [
-        {**one, "score": _finite(score)}
-        for one, score in zip(items_json(loaded, ids[kept]), scores[kept].tolist(), strict=True)
-    ]
-    if reasons is not None:
-        for one, reason in zip(found, _reasons_json(loaded, reasons), strict=True):
-            one["reason"] = reason
-    return found
-
-
-def _reasons_json(loaded: LoadedModel, reasons: Sequence[Any]) -> list[dict[str, Any]]:
+def reasons_json(loaded: LoadedModel, reasons: Sequence[Any]) -> list[dict[str, Any]]:
     """Return reasons with the titles of their liked items, which are looked up in one call."""
     liked = iter(items_json(loaded, [one for reason in reasons for one in reason.liked]))
     return [

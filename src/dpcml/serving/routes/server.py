@@ -9,8 +9,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
 from dpcml.serving import schemas
-from dpcml.serving.errors import APIError, AsciiJSONResponse
+from dpcml.serving.errors import APIError, FastJSONResponse
 from dpcml.serving.model_store import LoadedModel, ModelStore
+from dpcml.serving.work import in_pool
 
 api = APIRouter()  # under /api/v1
 public = APIRouter()  # without a token
@@ -20,10 +21,12 @@ MAX_CATEGORIES = 500  # names of categories that /model lists
 
 
 @api.get("/model", response_model=schemas.ModelList, summary="The served models")
+@in_pool
 def models(request: Request) -> Response:
     """Return each served model with its data, parameters and capabilities."""
     store: ModelStore = request.app.state.models
-    return AsciiJSONResponse({"models": [_model_json(name, loaded) for name, loaded in store.all().items()]})
+    models = [_model_json(name, loaded) for name, loaded in store.all().items()]
+    return FastJSONResponse({"models": models, "feedback": request.app.state.feedback is not None})
 
 
 @api.post(
@@ -32,18 +35,19 @@ def models(request: Request) -> Response:
     responses={409: {"model": schemas.ErrorResponse, "description": "The folder is damaged; the old model stays."}},
     summary="Reload the models",
 )
+@in_pool
 def reload(request: Request) -> Response:
     """Load the model directories again; requests in progress end with the model that they started with."""
     store: ModelStore = request.app.state.models
     store.reload()
     request.app.state.notify_workers()
-    return AsciiJSONResponse({"models": store.fingerprints()})
+    return FastJSONResponse({"models": store.fingerprints()})
 
 
 @public.get("/health", response_model=schemas.HealthResponse, summary="Health")
 async def health() -> Response:
     """Answer while the process runs."""
-    return AsciiJSONResponse({"status": "alive"})
+    return FastJSONResponse({"status": "alive"})
 
 
 @public.get(
@@ -57,7 +61,7 @@ async def ready(request: Request) -> Response:
     state = request.app.state
     if not state.ready:
         raise APIError(503, "not_ready", "the server is starting or stopping", "ask again in a moment")
-    return AsciiJSONResponse(
+    return FastJSONResponse(
         {"status": "ready", "workers": state.metrics.workers(), "workers_wanted": state.settings.workers}
     )
 

@@ -1,0 +1,178 @@
+"""The shortest way to a list: most requests ask for the plain list of one user, and many arrive together."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import ValidationError
+from starlette.requests import ClientDisconnect
+
+from dpcml.retrieval.request import UserBatch
+from dpcml.serving.errors import library_error, no_items_left
+from dpcml.serving.feedback import FeedbackStore
+from dpcml.serving.lists import Found, list_json, one_list
+from dpcml.serving.middleware import App, Message, Receive, Scope, Send
+from dpcml.serving.model_store import LoadedModel, ModelStore
+from dpcml.serving.schemas import RecommendRequest
+from dpcml.serving.work import CURRENT_POOLS, WorkPool
+from dpcml.utils.errors import DpcmlError
+
+AT_ONCE = 64  # lists that are made together
+
+
+@dataclass(eq=False)
+class _Asked:
+    loaded: LoadedModel
+    row: int
+    n: int
+    exclude_seen: bool
+    answer: asyncio.Future[bytes]
+
+
+class ListBatcher:
+    """Makes plain lists on a thread of its own: those that are asked for while it works are made together afterwards.
+
+    One matrix product for many users takes little longer than one for a single user.
+
+    Parameters
+    ----------
+    max_waiting
+        Lists that may wait; further ones are answered with status 429.
+    """
+
+    def __init__(self, max_waiting: int) -> None:
+        self._pool, self._max_waiting = WorkPool(1, threads=1), max(1, max_waiting)
+        self._waiting: list[_Asked] = []
+        self._working = False
+
+    async def make(self, loaded: LoadedModel, row: int, n: int, exclude_seen: bool) -> bytes:
+        """Return the response with the list of the user at a row."""
+        if len(self._waiting) >= self._max_waiting:
+            self._pool.refuse(len(self._waiting))
+        asked = _Asked(loaded, row, n, exclude_seen, asyncio.get_running_loop().create_future())
+        self._waiting.append(asked)
+        if not self._working:
+            self._begin(asyncio.get_running_loop())
+        return await asked.answer
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._waiting = [one for one in self._waiting if not one.answer.done()]  # whose client has left
+        some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+        self._working = bool(some)
+        if some:
+            work = self._pool.submit(lambda: _answers(some))
+            work.add_done_callback(lambda done: loop.call_soon_threadsafe(self._deliver, loop, some, done.result()))
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop, some: list[_Asked], answers: list[bytes | Exception]) -> None:
+        for one, answer in zip(some, answers, strict=True):
+            if one.answer.done():
+                continue
+            if isinstance(answer, Exception):
+                one.answer.set_exception(answer)
+            else:
+                one.answer.set_result(answer)
+        self._begin(loop)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.close()
+
+
+def _answers(asked: list[_Asked]) -> list[bytes | Exception]:
+    """Return the responses; lists of the same length and model are made together."""
+    groups: dict[tuple[int, int, bool], list[int]] = {}
+    for k, one in enumerate(asked):
+        groups.setdefault((id(one.loaded), one.n, one.exclude_seen), []).append(k)
+    found: list[bytes | Exception] = [b""] * len(asked)
+    for (_, n, exclude_seen), members in groups.items():
+        loaded = asked[members[0]].loaded
+        try:
+            batch = UserBatch.known(loaded.model.train_, np.array([asked[k].row for k in members]))
+            lists = loaded.model.top_items(batch, n, exclude_seen=exclude_seen)
+            counts = np.count_nonzero((lists.items >= 0) & np.isfinite(lists.scores), axis=1).tolist()
+            for place, (k, count) in enumerate(zip(members, counts, strict=True)):
+                one = Found(lists.items[place, :count], lists.scores[place, :count])
+                found[k] = b'{"items":%b}' % list_json(loaded, one) if count else no_items_left()
+        except Exception as error:
+            for k in members:
+                found[k] = error
+    return found
+
+
+class DirectRecommend:
+    """Answers ``POST /api/v1/recommend`` without the web framework.
+
+    What it cannot read goes to the framework, which says what is wrong with it.
+
+    Parameters
+    ----------
+    store
+        The models.
+    batcher
+        Makes plain lists.
+    feedback
+        What people said since the model was trained, if that is kept.
+    """
+
+    def __init__(self, store: ModelStore, batcher: ListBatcher, feedback: FeedbackStore | None) -> None:
+        self._store, self._batcher, self._feedback = store, batcher, feedback
+
+    async def __call__(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request; ``app`` is the framework."""
+        if scope["method"] != "POST" or scope["query_string"] or not _is_json(scope):
+            return await app(scope, receive, send)
+        body = await _read(receive)
+        try:
+            asked = RecommendRequest.model_validate_json(body)
+        except ValidationError:
+            return await app(scope, _again(body, receive), send)
+        loaded = self._store.get("main")
+        try:
+            content = await self.content(loaded, asked)
+        except DpcmlError as error:
+            raise library_error(error) from None
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(content)),
+            (b"x-dpcml-model", loaded.fingerprint.encode()),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        return await send({"type": "http.response.body", "body": content})
+
+    async def content(self, loaded: LoadedModel, asked: RecommendRequest) -> bytes:
+        """Return the response to a request."""
+        plain = not (asked.mix or asked.explain or asked.items or asked.where or asked.exclude)
+        if plain and asked.on_unknown != "popular" and not (self._feedback and self._feedback.person(asked.user)):
+            return await self._batcher.make(loaded, loaded.user_row(asked.user), asked.n, asked.exclude_seen)
+        return await CURRENT_POOLS.get().lists.run(lambda: one_list(loaded, asked, self._feedback))
+
+
+def _is_json(scope: Scope) -> bool:
+    return any(name == b"content-type" and value.startswith(b"application/json") for name, value in scope["headers"])
+
+
+async def _read(receive: Receive) -> bytes:
+    parts, more = [], True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return a receive function that gives a body that was read already."""
+    given = False
+
+    async def receive_again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive_again

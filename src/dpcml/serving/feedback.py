@@ -1,0 +1,132 @@
+"""Feedback while serving: what a person said changes their lists at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpcml.data.items import id_array, positions
+from dpcml.feedback import Feedback, FeedbackJournal
+from dpcml.retrieval.request import UserBatch
+from dpcml.serving.errors import APIError
+from dpcml.serving.model_store import LoadedModel
+from dpcml.serving.schemas import MAX_HISTORY
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.errors import UnknownIdError
+
+CACHED_VECTORS = 10_000  # people whose vectors are kept until they say something new
+
+
+@dataclass
+class Person:
+    """What one person said: the last word about each item, by the text of its id."""
+
+    said: dict[str, Feedback] = field(default_factory=dict)
+    version: int = 0
+
+    def ids(self, action: str) -> list[Any]:
+        """Return the ids of the items for which the last word is an action."""
+        return [one.item for one in self.said.values() if one.action == action]
+
+
+class FeedbackStore:
+    """What people said, read from the journal; entries of other worker processes are seen at once.
+
+    Parameters
+    ----------
+    journal
+        The file that holds it.
+    """
+
+    def __init__(self, journal: FeedbackJournal) -> None:
+        self._journal, self._people = journal, dict[str, Person]()
+        self._vectors: OrderedDict[tuple[str, str], tuple[int, FloatArray]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.refresh()
+
+    @property
+    def damaged(self) -> int:
+        """Lines of the journal that could not be read."""
+        return self._journal.damaged
+
+    def refresh(self) -> None:
+        """Take in what was written since the last call, by this process or another."""
+        with self._lock:
+            for one in self._journal.read_new():
+                person = self._people.setdefault(str(one.user), Person())
+                said = dict(person.said)  # others may read the old one meanwhile
+                said.pop(str(one.item), None)
+                if one.action != "clear":
+                    said[str(one.item)] = one
+                person.said, person.version = said, person.version + 1
+
+    def person(self, user: Any) -> Person | None:
+        """Return what a person said so far; None for nothing."""
+        self.refresh()
+        found = self._people.get(str(user))
+        return found if found is not None and found.said else None
+
+    def add(self, entry: Feedback) -> Person:
+        """Write what a person said to the journal; return all that they said."""
+        person = self.person(entry.user)
+        if person is not None and len(person.said) >= MAX_HISTORY and str(entry.item) not in person.said:
+            raise APIError(
+                422, "too_much", f"this person has said something about {MAX_HISTORY:,} items, which is the most",
+                "put the likes into the model with 'dpcml update', or clear some",
+            )  # fmt: skip
+        self._journal.append(entry)
+        self.refresh()
+        return self._people[str(entry.user)]
+
+    def batch(self, loaded: LoadedModel, user: Any, person: Person) -> UserBatch:
+        """Return a person as the model sees them now.
+
+        Likes join the history, dislikes leave it, and vectors are folded in from the rest; dislikes and hidden items
+        are never recommended. A model that cannot serve new histories only leaves items out.
+        """
+        train = loaded.model.train_
+        row = int(positions(train.user_ids, np.atleast_1d(id_array([user])), train.user_order)[0])
+        liked, disliked, hidden = (_columns(loaded, person.ids(one)) for one in ("like", "dislike", "hide"))
+        before = np.zeros(0, dtype=np.int32) if row < 0 else train.of(row)
+        history = np.setdiff1d(np.union1d(before, liked), disliked).astype(np.int32)
+        out = np.union1d(disliked, hidden).astype(np.int32)
+        changed = not np.array_equal(history, before)
+        if row >= 0 and not (changed and len(history) and loaded.capabilities["recommend_new"]):
+            batch = UserBatch.known(train, np.array([row]))
+            batch.hidden = np.union1d(out, liked).astype(np.int32)
+            return batch
+        if not len(history):
+            raise UnknownIdError(f"unknown user {str(user)!r}: no likes of theirs are known yet; send one to /feedback")
+        batch = UserBatch.of_items(history, train.n_items)
+        batch.hidden = out
+        batch.vectors = self._folded(loaded, user, person.version, batch)
+        return batch
+
+    def _folded(self, loaded: LoadedModel, user: Any, version: int, batch: UserBatch) -> FloatArray | None:
+        """Return the vectors of a person, which are computed once; None for a model without vectors."""
+        fold = getattr(loaded.model, "fold_in", None)
+        if fold is None:
+            return None
+        key = loaded.fingerprint, str(user)
+        with self._lock:
+            kept = self._vectors.get(key)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        vectors: FloatArray = fold(loaded.model.train_.item_ids[batch.liked(0)])[None]
+        with self._lock:
+            self._vectors[key] = version, vectors
+            self._vectors.move_to_end(key)
+            if len(self._vectors) > CACHED_VECTORS:
+                self._vectors.popitem(last=False)
+        return vectors
+
+
+def _columns(loaded: LoadedModel, ids: list[Any]) -> IntArray:
+    """Return the ascending positions of items; those that this model does not know are left out."""
+    train = loaded.model.train_
+    found = positions(train.item_ids, np.atleast_1d(id_array(ids)), train.items.order)
+    return np.unique(found[found >= 0]).astype(np.int32)

@@ -1,0 +1,186 @@
+"""Lists as the bytes of a response: from ids in a request to the best items, by way of prepared arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpcml.data.items import id_array, positions
+from dpcml.retrieval.request import UserBatch, allowed_items
+from dpcml.serving.errors import APIError, no_items_left, to_json
+from dpcml.serving.feedback import FeedbackStore
+from dpcml.serving.model_store import LoadedModel, json_id
+from dpcml.serving.routes.responses import reasons_json
+from dpcml.serving.schemas import (
+    MAX_LISTED,
+    BatchRecommendRequest,
+    NewUserRecommendRequest,
+    RecommendOptions,
+    RecommendRequest,
+)
+from dpcml.serving.work import check_client
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.errors import UnknownIdError
+
+USERS_AT_ONCE = 32  # of a batch; in between, the server looks whether the client still waits
+
+
+class Candidates(NamedTuple):
+    """What may be recommended."""
+
+    allowed: BoolArray | None  # None for all items
+    hidden: IntArray  # positions of excluded items, ascending
+    unknown: list[Any]  # ids of the request that are no items of the model
+
+
+class Found(NamedTuple):
+    """One list by positions of items."""
+
+    items: IntArray
+    scores: FloatArray
+    reasons: Sequence[Any] | None = None
+
+
+def one_list(loaded: LoadedModel, asked: RecommendRequest, feedback: FeedbackStore | None = None) -> bytes:
+    """Return the response with the list of a user."""
+    candidates = candidates_of(loaded, asked)
+    unknown: dict[str, list[Any]] = {"items": candidates.unknown}
+    try:
+        batch = batch_of(loaded, asked.user, feedback)
+    except UnknownIdError:
+        if asked.on_unknown != "popular":
+            raise
+        found, popular = _popular(loaded, asked, candidates), True
+        unknown["users"] = [json_id(asked.user)]
+    else:
+        found, popular = _best(loaded, batch, asked, candidates)[0], False
+    return _response(loaded, found, unknown, popular)
+
+
+def new_list(loaded: LoadedModel, asked: NewUserRecommendRequest) -> bytes:
+    """Return the response with the list of somebody new; popular items for an empty history."""
+    candidates = candidates_of(loaded, asked)
+    columns, unknown = item_columns(loaded, asked.history, asked.on_unknown)
+    missing = {"items": [*unknown, *candidates.unknown]}
+    if not len(columns):
+        if len(asked.history) and asked.on_unknown != "popular":
+            loaded.model.train_.item_columns(asked.history)  # raises the error that names an id
+        return _response(loaded, _popular(loaded, asked, candidates), missing, popular=True)
+    batch = UserBatch.of_items(np.unique(columns).astype(np.int32), loaded.model.train_.n_items)
+    return _response(loaded, _best(loaded, batch, asked, candidates)[0], missing)
+
+
+def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: FeedbackStore | None = None) -> bytes:
+    """Return the response with the lists of several users."""
+    if asked.n * len(asked.users) > MAX_LISTED:
+        raise APIError(
+            422, "invalid", f"n={asked.n} for {len(asked.users)} users: at most {MAX_LISTED:,} items per request",
+            "send fewer users per request",
+        )  # fmt: skip
+    train, candidates = loaded.model.train_, candidates_of(loaded, asked)
+    rows = positions(train.user_ids, np.atleast_1d(id_array(asked.users)), train.user_order).tolist()
+    changed = [feedback is not None and feedback.person(user) is not None for user in asked.users]
+    strangers = [user for user, row, other in zip(asked.users, rows, changed, strict=True) if row < 0 and not other]
+    if strangers and (asked.on_unknown == "error" or (asked.on_unknown == "skip" and len(strangers) == len(rows))):
+        train.user_rows(strangers)  # raises the error that names a user
+    found: list[Found | None] = [None] * len(rows)
+    plain = [k for k, row in enumerate(rows) if row >= 0 and not changed[k]]
+    for first in range(0, len(plain), USERS_AT_ONCE):
+        check_client()
+        some = plain[first : first + USERS_AT_ONCE]
+        batch = UserBatch.known(train, np.array([rows[k] for k in some]))
+        for k, one in zip(some, _best(loaded, batch, asked, candidates), strict=True):
+            found[k] = one
+    for k, user in enumerate(asked.users):
+        if changed[k]:
+            check_client()
+            found[k] = _best(loaded, batch_of(loaded, user, feedback), asked, candidates)[0]
+        elif rows[k] < 0 and asked.on_unknown == "popular":
+            found[k] = _popular(loaded, asked, candidates)
+    kept = [(user, one) for user, one in zip(asked.users, found, strict=True) if one is not None]
+    if not any(len(one.items) for _, one in kept):
+        raise no_items_left()
+    parts = [b'{"user":%b,"items":%b}' % (to_json(json_id(user)), list_json(loaded, one)) for user, one in kept]
+    unknown = {"users": [json_id(user) for user in strangers], "items": candidates.unknown}
+    return b'{"lists":[%b]%b}' % (b",".join(parts), _unknown_json(unknown))
+
+
+def batch_of(loaded: LoadedModel, user: Any, feedback: FeedbackStore | None = None) -> UserBatch:
+    """Return a user by id, with what they said since the model was trained; `UnknownIdError` for an unknown one."""
+    person = None if feedback is None else feedback.person(user)
+    if person is None or feedback is None:
+        return UserBatch.known(loaded.model.train_, np.array([loaded.user_row(user)]))
+    return feedback.batch(loaded, user, person)
+
+
+def item_columns(loaded: LoadedModel, ids: Sequence[Any], on_unknown: str) -> tuple[IntArray, list[Any]]:
+    """Return the positions of the items that the model knows, and the ids that it does not know."""
+    train = loaded.model.train_
+    if on_unknown == "error":
+        return (train.item_columns(ids) if len(ids) else np.zeros(0, dtype=np.int64)), []
+    found = positions(train.item_ids, np.atleast_1d(id_array(ids)), train.items.order)
+    return found[found >= 0], [json_id(one) for one, place in zip(ids, found.tolist(), strict=True) if place < 0]
+
+
+def candidates_of(loaded: LoadedModel, asked: RecommendOptions) -> Candidates:
+    """Return what may be recommended, from the filters of a request."""
+    train, allowed, unknown = loaded.model.train_, None, list[Any]()
+    if asked.items is not None or asked.where is not None:
+        ids: Array | None = None
+        if asked.items is not None:
+            columns, unknown = item_columns(loaded, asked.items, asked.on_unknown)
+            ids = train.item_ids[columns]
+            if not len(columns):
+                train.item_columns(asked.items)  # raises the error that names an id
+        allowed = allowed_items(train, ids, asked.where)
+    excluded, more = item_columns(loaded, asked.exclude or [], asked.on_unknown)
+    return Candidates(allowed, np.unique(excluded).astype(np.int32), [*unknown, *more])
+
+
+def _best(loaded: LoadedModel, batch: UserBatch, asked: RecommendOptions, candidates: Candidates) -> list[Found]:
+    if len(candidates.hidden):
+        own = candidates.hidden if batch.hidden is None else np.union1d(batch.hidden, candidates.hidden)
+        batch.hidden = own
+    lists = loaded.model.top_items(
+        batch, asked.n, candidates=candidates.allowed, exclude_seen=asked.exclude_seen, mix=asked.mix,
+        explain=asked.explain,
+    )  # fmt: skip
+    reasons = lists.reasons if asked.explain else [None] * len(batch)
+    return [_without_padding(*one) for one in zip(lists.items, lists.scores, reasons, strict=True)]
+
+
+def _without_padding(items: IntArray, scores: FloatArray, reasons: Sequence[Any] | None) -> Found:
+    kept = (items >= 0) & np.isfinite(scores)
+    return Found(items[kept], scores[kept], reasons)
+
+
+def _popular(loaded: LoadedModel, asked: RecommendOptions, candidates: Candidates) -> Found:
+    train = loaded.model.train_
+    allowed = np.ones(train.n_items, dtype=bool) if candidates.allowed is None else candidates.allowed.copy()
+    allowed[candidates.hidden] = False
+    best = loaded.popular[allowed[loaded.popular]][: asked.n]
+    return Found(best, train.per_item[best].astype(np.float32))
+
+
+def list_json(loaded: LoadedModel, found: Found) -> bytes:
+    """Return a list as JSON."""
+    scores = [b"%r" % round(score, 6) for score in found.scores.tolist()]
+    starts = [loaded.item_json(column) for column in found.items.tolist()]
+    ends = [b"}"] * len(starts)
+    if found.reasons is not None:
+        ends = [b',"reason":%b}' % to_json(one) for one in reasons_json(loaded, found.reasons)]
+    return b"[%b]" % b",".join([a + b + c for a, b, c in zip(starts, scores, ends, strict=True)])
+
+
+def _response(loaded: LoadedModel, found: Found, unknown: dict[str, list[Any]], popular: bool = False) -> bytes:
+    if not len(found.items):
+        raise no_items_left()
+    said = b',"popular":true' if popular else b""
+    return b'{"items":%b%b%b}' % (list_json(loaded, found), said, _unknown_json(unknown))
+
+
+def _unknown_json(unknown: dict[str, list[Any]]) -> bytes:
+    given = {name: ids for name, ids in unknown.items() if ids}
+    return b',"unknown":%b' % to_json(given) if given else b""
