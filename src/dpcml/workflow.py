@@ -9,19 +9,24 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpcml import storage
 from dpcml.data.datasets import DATASETS, load_dataset
 from dpcml.data.interactions import Interactions
+from dpcml.data.items import as_integer, id_array, positions
 from dpcml.data.split import Split, by_ratio
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, select
 from dpcml.evaluation.report import Report
+from dpcml.feedback import Feedback, latest, read_journal
 from dpcml.models import MODELS, Recommender
+from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.presets import PRESETS
 from dpcml.training.checkpoint import FILE, Checkpoint
 from dpcml.training.trainer import History
 from dpcml.utils.deprecation import renamed
-from dpcml.utils.errors import DataError, DpcmlError
+from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.packages import version
 
 PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
@@ -201,6 +206,66 @@ def split_again(
     if split.hash != expected:
         raise DataError(f"{folder}: the split is {split.hash} now and was {expected}; train anew")
     return split
+
+
+def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, epochs: int = 10) -> dict[str, Any]:
+    """Add the likes of a feedback journal to a saved model by ``partial_fit``, save the result, and return a summary.
+
+    Dislikes and hidden items are not learned: a server goes on reading them from the journal.
+
+    Parameters
+    ----------
+    folder
+        The saved model; it stays as it is, unless ``out`` is the same folder.
+    journal
+        What ``dpcml serve --feedback`` wrote.
+    out
+        Folder of the new model.
+    epochs
+        Passes over the positives of users with new likes.
+    """
+    storage.free_place(out)
+    card, model = storage.read_card(folder), storage.load(folder)
+    if not isinstance(model, MultiInterest):
+        raise ParameterError(
+            f"{folder}: {type(model).__name__} cannot take in likes; train it anew with them, or use dpcml, cml or gfja"
+        )
+    entries, damaged = read_journal(journal)
+    said = latest(entries).values()
+    likes, foreign = _likes(model.train_, [one for one in said if one.action == "like"])
+    summary = {
+        "out": str(out),
+        "entries": len(entries),
+        "damaged": damaged,  # lines that could not be read
+        "foreign": foreign,  # likes whose item or kind of user id the model does not have
+        "likes": 0 if likes is None else likes.n_positives,
+    }
+    if likes is None:
+        raise DataError(f"{journal}: holds no like that {folder} does not know ({len(entries)} entries); nothing to do")
+    before = model.train_.n_users
+    model.partial_fit(likes, epochs=epochs)
+    record = {
+        "label": card["record"].get("label", model.name),
+        "updated": {"data_hash": card["data_hash"], "likes": likes.n_positives, "epochs": epochs},
+    }
+    storage.save(model, out, record=record)
+    return summary | {"new_users": model.train_.n_users - before, "positives": model.train_.n_positives}
+
+
+def _likes(train: Interactions, likes: Sequence[Feedback]) -> tuple[Interactions | None, int]:
+    """Return the likes that are new to a model, and how many it cannot take."""
+    items = positions(train.item_ids, np.atleast_1d(id_array([one.item for one in likes])), train.items.order)
+    numbers = train.user_ids.dtype.kind == "i"
+    users = [as_integer(str(one.user)) if numbers else str(one.user) for one in likes]
+    fit = [k for k, user in enumerate(users) if user is not None and items[k] >= 0]
+    ids = id_array([users[k] for k in fit])
+    rows, columns = positions(train.user_ids, np.atleast_1d(ids), train.user_order), items[fit]
+    known = np.array([row >= 0 and column in train.of(row) for row, column in zip(rows, columns, strict=True)], bool)
+    if known.all():
+        return None, len(likes) - len(fit)
+    wanted, codes = np.unique(ids[~known], return_inverse=True)
+    found = Interactions.from_codes(codes, columns[~known], wanted, train.items)
+    return found, len(likes) - len(fit)
 
 
 def _remove_checkpoint(out: str | Path) -> None:

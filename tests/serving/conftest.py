@@ -82,8 +82,10 @@ def client(models, serve) -> httpx.Client:
 class ServerProcess:
     """``dpcml serve`` as a process of its own."""
 
-    def __init__(self, directory: Path, log: Path, *options: str) -> None:
+    def __init__(self, directory: Path, log: Path, *options: str, files: int | None = None) -> None:
         command = [sys.executable, "-m", "dpcml", "serve", str(directory), "--port", "0", *options]
+        if files is not None:
+            command = ["prlimit", f"--nofile={files}", *command]
         self.log = log
         with log.open("wb") as file:  # a group of its own, so that no worker outlives the test
             self.process = subprocess.Popen(command, stderr=file, stdout=file, start_new_session=True)
@@ -127,8 +129,8 @@ def start(tmp_path) -> Iterator[Callable[..., ServerProcess]]:
     """Start servers as processes; all end with the test."""
     started: list[ServerProcess] = []
 
-    def starting(directory: Path, *options: str) -> ServerProcess:
-        started.append(ServerProcess(directory, tmp_path / f"log-{len(started)}", *options))
+    def starting(directory: Path, *options: str, files: int | None = None) -> ServerProcess:
+        started.append(ServerProcess(directory, tmp_path / f"log-{len(started)}", *options, files=files))
         return started[-1]
 
     yield starting

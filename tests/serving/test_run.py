@@ -9,11 +9,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import psutil
 import pytest
 from typer.testing import CliRunner
 
 from dpcml import load, save
 from dpcml.cli import app
+from dpcml.serving.counters import CounterBlock
 from dpcml.serving.run import bind
 
 BATCH = {"users": list(range(200)), "n": 40, "explain": True}
@@ -161,10 +163,103 @@ def test_a_hangup_while_it_starts_ends_nothing(models, start, workers):
     assert server.end() == 0
 
 
-def test_the_folder_of_shared_metrics_goes_with_the_server(models, start, monkeypatch, tmp_path):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_shared_counters_need_no_temporary_folder(models, start, monkeypatch, tmp_path):
+    """Finding 6: counters were files there, and a full folder ended the workers by SIGBUS."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
     server = start(models["itemknn"], "--workers", "2")
-    assert list(tmp_path.glob("dpcml-serve-*/*.db"))
+    server.until(lambda: server.client.get("/ready").json()["workers"] == 2)
+    assert not list(folder.iterdir())
     server.process.send_signal(signal.SIGTERM)
     assert server.end() == 0
-    assert not list(tmp_path.glob("dpcml-serve-*"))
+
+
+def test_the_memory_of_shared_counters_is_reserved():
+    """Finding 6: memory that is not reserved would be missed when it is first written to."""
+    block = CounterBlock(3)
+    file = os.fstat(block._file)
+    assert file.st_size == block.values.nbytes
+    assert 512 * file.st_blocks >= file.st_size
+
+
+def test_counters_outlive_a_worker_and_its_gauges_do_not(models, start):
+    server = start(models["itemknn"], "--workers", "2")
+    server.until(lambda: server.client.get("/ready").json()["workers"] == 2)
+    url = server.client.base_url.join("/api/v1/recommend")
+    for _ in range(10):
+        assert httpx.post(url, json={"user": 1}, timeout=120).status_code == 200
+    os.kill(events(server.text(), "started")[0]["process"], signal.SIGKILL)
+    server.until(lambda: len(events(server.text(), "started")) == 3)
+    with httpx.Client(base_url=server.client.base_url, timeout=120) as client:
+        server.until(lambda: client.get("/ready").json()["workers"] == 2)
+        text = client.get("/metrics").text
+    assert 'dpcml_requests_total{path="/api/v1/recommend",status="200"} 10.0' in text
+    assert "dpcml_requests_in_flight 1.0" in text, "the request for the metrics itself"
+
+
+def test_workers_end_with_their_supervisor(models, start):
+    """Finding 11: after kill -9 of the first process, the workers went on answering."""
+    server = start(models["itemknn"], "--workers", "2")
+    server.until(lambda: len(events(server.text(), "started")) == 2)
+    workers = [psutil.Process(one["process"]) for one in events(server.text(), "started")]
+    server.process.kill()
+    server.end()
+    server.until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in workers))
+    assert len(events(server.text(), "supervisor lost")) == 2
+
+
+def test_stopping_under_load_cuts_no_answer(models, start):
+    """Finding 8: a connection that was taken while the server stopped was never told, and held it for 30 seconds."""
+    server = start(models["itemknn"], "--workers", "2", "--quiet")
+    server.until(lambda: server.client.get("/ready").json()["workers"] == 2)
+    server.client.close()
+    address = server.client.base_url.host, server.client.base_url.port
+    request = b"POST /api/v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    request += b'Content-Length: 10\r\n\r\n{"user":1}'
+    answered = []
+
+    def ask():
+        """Ask on one connection until an answer says that it was the last one."""
+        with socket.create_connection(address, timeout=120) as place, place.makefile("rb") as answers:
+            while True:
+                place.sendall(request)
+                head = b""
+                while not head.endswith(b"\r\n\r\n"):
+                    line = answers.readline()
+                    assert line, "an answer was cut"
+                    head += line
+                length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+                assert len(answers.read(length)) == length
+                answered.append(head)
+                if b"connection: close" in head.lower():
+                    return
+
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(ask) for _ in range(8)]
+        server.until(lambda: len(answered) > 50)
+        server.process.send_signal(signal.SIGTERM)
+        for one in asked:
+            one.result()
+    assert server.end() == 0
+    assert all(head.startswith(b"HTTP/1.1 200") for head in answered)
+    assert "graceful shutdown exceeded" not in server.text()
+
+
+def test_a_token_that_others_can_read_is_warned_of(models, tmp_path):
+    """Finding 16."""
+    file = tmp_path / "token"
+    file.write_text("a-token-for-the-tests")
+    for mode, warned in ((0o644, True), (0o600, False)):
+        file.chmod(mode)
+        options = ["--host", "203.0.113.7", "--token-file", str(file)]
+        result = CliRunner().invoke(app, ["serve", str(models["itemknn"]), *options])
+        assert (f"others on this machine can read {file}" in result.output) == warned
+
+
+def test_feedback_of_anybody_needs_a_token(models, tmp_path):
+    options = ["--host", "203.0.113.7", "--feedback", str(tmp_path / "journal")]
+    result = CliRunner().invoke(app, ["serve", str(models["itemknn"]), *options])
+    assert result.exit_code == 2
+    assert "pass --token-file too" in result.output
+    assert not (tmp_path / "journal").exists()

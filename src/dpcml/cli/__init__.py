@@ -21,6 +21,7 @@ from dpcml.cli.reproduce import reproduce
 from dpcml.cli.serve import serve
 from dpcml.cli.train import train
 from dpcml.cli.tune import tune
+from dpcml.cli.update import update
 from dpcml.utils.errors import DpcmlError, ParameterError
 
 
@@ -64,6 +65,7 @@ app.command()(tune)
 app.command()(bound)
 app.command()(reproduce)
 app.command()(serve)
+app.command()(update)
 app.command()(export)
 app.command()(doctor)
 
