@@ -37,7 +37,7 @@ def test_entries_come_back_in_order_and_once(file):
     assert items(other) == [0, 1, 2, 3, 4, 9]
 
 
-@pytest.mark.parametrize("cut", range(1, 60, 7))
+@pytest.mark.parametrize("cut", range(2, 60, 7))
 def test_an_entry_that_was_cut_is_left_out_and_the_next_one_is_whole(file, cut):
     filled(file).close()
     data = file.read_bytes()

@@ -85,7 +85,9 @@ class FeedbackJournal:
         at_least("max_bytes", max_bytes, 1)
         self.path, self._max_bytes = Path(file), max_bytes
         self.damaged = 0  # lines that were left out
-        self._offset, self._lock = 0, threading.Lock()
+        self._offset = 0
+        # Two locks: who reads must not wait until an entry of another thread is on the disk.
+        self._writing, self._reading = threading.Lock(), threading.Lock()
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -114,7 +116,7 @@ class FeedbackJournal:
         """Write an entry; when this returns, it survives the end of the process and of the machine."""
         content = json.dumps(asdict(entry), separators=(",", ":")).encode("ascii")
         line = b"%08x %s\n" % (zlib.crc32(content), content)
-        with self._lock:
+        with self._writing:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
                 size = os.fstat(self._file).st_size
@@ -141,7 +143,7 @@ class FeedbackJournal:
 
     def read_new(self) -> list[Feedback]:
         """Return the entries since the last call, those of other processes included."""
-        with self._lock:
+        with self._reading:
             size = os.fstat(self._file).st_size
             if size <= self._offset:
                 return []

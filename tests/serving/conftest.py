@@ -34,19 +34,30 @@ def world():
     return planted(200, 120, seed=3).data
 
 
+class Models(dict[str, Path]):
+    """Trained models in folders: several vectors, the same with another seed, one vector, none; made when asked for."""
+
+    def __init__(self, world, place: Path) -> None:
+        super().__init__()
+        self.world, self.place = world, place
+        settings = {"dim": 8, "epochs": 25, "n_candidates": 5, "learning_rate": 0.02}
+        several = {"n_vectors": 3, "diversity": (0.2, 0.5)}
+        self.unfitted = {
+            "dpcml": DPCML(**settings, **several, random_state=0),
+            "again": DPCML(**settings, **several, random_state=1),
+            "cml": CML(**settings),
+            "itemknn": ItemKNN(),
+        }
+
+    def __missing__(self, name: str) -> Path:
+        self[name] = save(self.unfitted[name].fit(self.world), self.place / name)
+        return self[name]
+
+
 @pytest.fixture(scope="session")
-def models(world, tmp_path_factory) -> dict[str, Path]:
-    """Trained models in folders: several vectors, the same with another seed, one vector, none."""
-    place = tmp_path_factory.mktemp("models")
-    settings = {"dim": 8, "epochs": 25, "n_candidates": 5, "learning_rate": 0.02}
-    several = {"n_vectors": 3, "diversity": (0.2, 0.5)}
-    made = {
-        "dpcml": DPCML(**settings, **several, random_state=0),
-        "again": DPCML(**settings, **several, random_state=1),
-        "cml": CML(**settings),
-        "itemknn": ItemKNN(),
-    }
-    return {name: save(model.fit(world), place / name) for name, model in made.items()}
+def models(world, tmp_path_factory) -> Models:
+    """Trained models by name."""
+    return Models(world, tmp_path_factory.mktemp("models"))
 
 
 @contextmanager

@@ -60,7 +60,8 @@ class UserBatch:
         """Return one user who likes the items at some ascending positions."""
         ends = np.array([0, len(liked)], dtype=liked.dtype)
         ones = np.ones(len(liked), dtype=np.float32)
-        return cls(sparse.csr_array((ones, liked, ends), shape=(1, n_items)), rows)
+        # A copy: kernels are compiled for arrays that can be written to, and the training data cannot.
+        return cls(sparse.csr_array((ones, liked.copy(), ends), shape=(1, n_items)), rows)
 
     def __len__(self) -> int:
         return int(self.likes.shape[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from contextlib import suppress
 from multiprocessing import reduction
 from typing import Any
 
@@ -51,7 +52,7 @@ class CounterBlock:
         self.values = self._map()
 
     def __del__(self) -> None:
-        if hasattr(self, "_file"):
+        with suppress(AttributeError, OSError, TypeError):  # when the interpreter ends, parts of it are gone
             os.close(self._file)  # the mapping stays valid for as long as an array uses it
 
 

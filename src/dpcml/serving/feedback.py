@@ -54,14 +54,18 @@ class FeedbackStore:
         return self._journal.damaged
 
     def refresh(self) -> None:
-        """Take in what was written since the last call, by this process or another."""
+        """Take in what was written since the last call, by this process or another; cheap if that is nothing."""
         with self._lock:
+            changed: dict[str, dict[str, Feedback]] = {}
             for one in self._journal.read_new():
-                person = self._people.setdefault(str(one.user), Person())
-                said = dict(person.said)  # others may read the old one meanwhile
-                said.pop(str(one.item), None)
+                user, item = str(one.user), str(one.item)
+                if user not in changed:  # others may read the old words meanwhile
+                    changed[user] = dict(self._people.setdefault(user, Person()).said)
+                changed[user].pop(item, None)
                 if one.action != "clear":
-                    said[str(one.item)] = one
+                    changed[user][item] = one
+            for user, said in changed.items():
+                person = self._people[user]
                 person.said, person.version = said, person.version + 1
 
     def person(self, user: Any) -> Person | None:

@@ -32,7 +32,8 @@ from dpcml.utils.errors import DataError, DpcmlError
 
 BACKLOG = 2048  # connections that the kernel queues while the model is loaded
 SHUTDOWN_SECONDS = 30  # for requests in progress, after SIGTERM
-HEALTHCHECK_SECONDS = 60  # a worker that does not answer for so long is replaced; imports take some of it
+HEALTHCHECK_SECONDS = 60  # a worker that does not answer for so long is replaced
+START_SECONDS = 300  # until its first answer: imports take long on a busy machine
 RETRY_SECONDS = 10  # until a worker that could not load the model tries again
 
 
@@ -106,6 +107,7 @@ class Worker(Process):
         super().__init__(config, sockets)
         self.supervisor = os.getpid()
         self.last_sign = time.monotonic()  # when the worker last answered, or was started
+        self.patience = START_SECONDS
 
     @property
     def server(self) -> uvicorn.Server:
@@ -135,9 +137,9 @@ class Worker(Process):
         with suppress(OSError, EOFError):
             while self.parent_conn.poll(0):
                 self.parent_conn.recv()
-                self.last_sign = time.monotonic()
+                self.last_sign, self.patience = time.monotonic(), HEALTHCHECK_SECONDS
             self.parent_conn.send(b"ping")
-        return time.monotonic() - self.last_sign < HEALTHCHECK_SECONDS
+        return time.monotonic() - self.last_sign < self.patience
 
 
 class Supervisor(Multiprocess):
