@@ -25,7 +25,7 @@ from dpcml.serving.app import create_app
 from dpcml.serving.run import bind, make_server
 from dpcml.serving.settings import ServeSettings
 
-WAIT = 120  # seconds at most for a server to come up or to end
+WAIT = int(os.environ.get("DPCML_TEST_WAIT", "120"))  # seconds at most for a server to come up or to end
 
 
 @pytest.fixture(scope="session")

@@ -140,7 +140,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._stopping():
             cycle.keep_alive = False
         self.waiting_client = Client()
-        cycle.scope[CLIENT] = self.waiting_client  # type: ignore[typeddict-unknown-key]
+        cycle.scope[CLIENT] = self.waiting_client  # type: ignore[literal-required]
         self.task = self.loop.create_task(cycle.run_asgi(app))
         self.task.add_done_callback(self.tasks.discard)
         self.tasks.add(self.task)
