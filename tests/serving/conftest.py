@@ -69,7 +69,7 @@ def in_thread(directory: Path, settings: ServeSettings | None = None) -> Iterato
     thread = threading.Thread(target=server.run, args=([place],))
     thread.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{place.getsockname()[1]}", timeout=30) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{place.getsockname()[1]}", timeout=WAIT) as client:
             wait_for(lambda: client.get("/ready").status_code == 200)
             yield client
     finally:

@@ -1,5 +1,7 @@
 """Recommendations over HTTP are those of the library, and bad requests are told why."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -102,8 +104,12 @@ def test_similar_items_and_users(client, model):
 
 BAD = {
     "unknown user": ("recommend", {"user": 10**6}, 404, "unknown user '1000000'"),
-    "unknown users": ("recommend/batch", {"users": [1, "nobody"]}, 404, "unknown user 'nobody'"),
-    "unknown item": ("recommend", {"user": 1, "items": [1, -7]}, 404, "unknown item '-7'"),
+    "unknown users": ("recommend/batch", {"users": ["nobody", "none"]}, 404, "unknown user 'nobody'"),
+    "one unknown user": ("recommend/batch", {"users": [1, "x"], "on_unknown": "error"}, 404, "unknown user 'x'"),
+    "unknown item": ("recommend", {"user": 1, "items": [1, -7], "on_unknown": "error"}, 404, "unknown item '-7'"),
+    "unknown items": ("recommend", {"user": 1, "items": [-7]}, 404, "unknown item '-7'"),
+    "unknown excluded": ("recommend", {"user": 1, "exclude": [-7], "on_unknown": "error"}, 404, "unknown item '-7'"),
+    "bad on_unknown": ("recommend", {"user": 1, "on_unknown": "ignore"}, 422, "on_unknown: "),
     "unknown liked": ("recommend/new", {"history": ["no"]}, 404, "unknown item 'no'"),
     "huge id": ("recommend", {"user": 10**30}, 404, "unknown user"),
     "n = 0": ("recommend", {"user": 1, "n": 0}, 422, "n: "),
@@ -115,7 +121,6 @@ BAD = {
     "too many": ("recommend/batch", {"users": [1] * 1001}, 422, "users: "),
     "too many items": ("recommend/batch", {"users": [1] * 200, "n": 1000}, 422, "at most 100,000"),
     "no users": ("recommend/batch", {"users": []}, 422, "users: "),
-    "empty history": ("recommend/new", {"history": []}, 422, "history: "),
     "long history": ("recommend/new", {"history": [1] * 5001}, 422, "history: "),
     "no items": ("recommend", {"user": 1, "items": []}, 422, "items: "),
     "unknown category": ("recommend", {"user": 1, "where": {"category": "Nix"}}, 422, "no item has the category 'Nix'"),
@@ -137,6 +142,54 @@ def test_bad_requests_are_told_why(client, case):
     assert set(problem) == {"error", "reason", "hint"}
     assert reason in problem["reason"]
     assert problem["hint"]
+
+
+def test_what_is_not_known_is_listed_and_the_rest_answered(client, model):
+    answer = client.post(f"{API}/recommend/batch", json={"users": [5, "nobody", 3], "n": 4}).json()
+    assert [one["user"] for one in answer["lists"]] == [5, 3]
+    assert answer["unknown"] == {"users": ["nobody"]}
+    answer = client.post(f"{API}/recommend", json={"user": 7, "items": [1, 2, -7], "exclude_seen": False})
+    assert sorted(ids(answer)) == [1, 2]
+    assert answer.json()["unknown"] == {"items": [-7]}
+    answer = client.post(f"{API}/recommend/new", json={"history": [5, "no"]})
+    assert ids(answer) == model.recommend_new([5])[0].tolist()
+    assert answer.json()["unknown"] == {"items": ["no"]}
+
+
+def test_popular_items_are_said_to_be_that(client, model):
+    expected = np.argsort(-model.train_.per_item, kind="stable")[:10].tolist()
+    for path, body in (
+        ("recommend/new", {"history": []}),
+        ("recommend/new", {"history": ["no"], "on_unknown": "popular"}),
+        ("recommend", {"user": "nobody", "on_unknown": "popular"}),
+    ):
+        answer = client.post(f"{API}/{path}", json=body)
+        assert ids(answer) == expected
+        assert answer.json()["popular"] is True
+    body = {"users": ["nobody", 3], "on_unknown": "popular"}
+    lists = client.post(f"{API}/recommend/batch", json=body).json()["lists"]
+    assert [one["id"] for one in lists[0]["items"]] == expected
+    assert [one["id"] for one in lists[1]["items"]] == model.recommend(3)[0].tolist()
+
+
+@pytest.mark.parametrize("exclude_seen", [True, False])
+def test_excluded_items_are_left_out_and_nothing_else(client, model, exclude_seen):
+    best = model.recommend(7, n=20, exclude_seen=exclude_seen)[0].tolist()
+    body = {"user": 7, "n": 18, "exclude": [best[0], str(best[3])], "exclude_seen": exclude_seen}
+    assert ids(client.post(f"{API}/recommend", json=body)) == [*best[1:3], *best[4:]]
+    history = model.train_.of(9).tolist()
+    best = model.recommend_new(history, n=12)[0].tolist()
+    body = {"history": history, "n": 11, "exclude": [best[2]]}
+    assert ids(client.post(f"{API}/recommend/new", json=body)) == [*best[:2], *best[3:]]
+
+
+def test_lists_that_are_asked_for_together_are_those_of_each(client, model):
+    """Lists that arrive while others are made are made in one step."""
+    with ThreadPoolExecutor(16) as pool:
+        asked = [{"user": k % 40, "n": 3 + k % 3} for k in range(120)]
+        answers = list(pool.map(lambda body: client.post(f"{API}/recommend", json=body), asked))
+    for body, answer in zip(asked, answers, strict=True):
+        assert ids(answer) == model.recommend(body["user"], n=body["n"])[0].tolist()
 
 
 def test_filters_that_leave_nothing_are_told_so(client, model):
