@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from dpcml.utils.array_files import map_arrays
 from dpcml.utils.errors import DataError, DownloadError
-from dpcml.utils.files import atomic, atomic_folder, map_arrays, present, write_text
+from dpcml.utils.files import atomic, atomic_folder, write_text
 
 
 def names(folder: Path) -> list[str]:

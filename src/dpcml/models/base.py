@@ -262,7 +262,10 @@ class Recommender(ABC):
 
     def _rows(self, users: Sequence[int] | IntArray) -> IntArray:
         """Return user rows as an array, checked against the training data."""
-        rows = np.atleast_1d(np.asarray(users))
+        try:
+            rows = np.atleast_1d(np.asarray(users))
+        except ValueError:  # nested sequences of different lengths
+            rows = np.empty((0, 0))
         n_users = self.check_fitted().n_users
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
             raise ParameterError(f"users={users!r}: pass a sequence of row positions")
@@ -323,7 +326,7 @@ class Recommender(ABC):
         (array([1]), 'because you like 0')
         """
         train = self.check_fitted()
-        batch = UserBatch.known(train, train.user_rows(np.atleast_1d(users)))
+        batch = UserBatch.known(train, train.user_rows(users))
         candidates = allowed_items(train, items, where)
         lists = self.top_items(batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, explain=explain)
         return self._with_ids(lists, np.ndim(users) == 0, explain)
@@ -448,7 +451,7 @@ class Recommender(ABC):
         """
         train = self.check_fitted()
         users = UserBatch.known(train, train.user_rows(one_id("user", user)))
-        return self._reasons(users, train.item_columns(np.atleast_1d(items))[None])[0]
+        return self._reasons(users, train.item_columns(items)[None])[0]
 
     def _reasons(self, users: UserBatch, best: IntArray) -> list[list[Reason]]:
         """Return a reason for each item of each list; -1 ends a list."""
