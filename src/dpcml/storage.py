@@ -25,8 +25,8 @@ from dpcml.data.arrays import from_arrays, metadata, to_arrays
 from dpcml.data.interactions import Interactions
 from dpcml.models import MODELS, Recommender
 from dpcml.training.trainer import History
-from dpcml.utils.arrays import Array
 from dpcml.utils.array_files import map_arrays, read_arrays
+from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError, did_you_mean
 from dpcml.utils.files import atomic_folder, full_path
 from dpcml.utils.packages import version

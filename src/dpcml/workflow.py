@@ -55,9 +55,7 @@ class DataSource:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that describes the same source in any working folder: paths are absolute."""
         named = self.data == "planted" or self.data in DATASETS
-        options = {
-            name: str(full_path(value)) if name == "items" else value for name, value in self.options.items()
-        }
+        options = {name: str(full_path(value)) if name == "items" else value for name, value in self.options.items()}
         return {"data": self.data if named else str(full_path(self.data)), "options": options}
 
 

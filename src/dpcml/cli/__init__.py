@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -22,6 +23,8 @@ from dpcml.cli.serve import serve
 from dpcml.cli.train import train
 from dpcml.cli.tune import tune
 from dpcml.utils.errors import DpcmlError, ParameterError
+from dpcml.utils.files import no_room
+from dpcml.utils.text import printable
 
 
 class Commands(TyperGroup):
@@ -34,15 +37,29 @@ class Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except DpcmlError as error:
-            typer.echo(f"error: {error}", err=True)
+            typer.echo(f"error: {printable(str(error))}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
-        except BrokenPipeError:
-            # The reader of our output has gone: let the interpreter flush into the null device when it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # the reader of our output has gone
+            _drop_output()
             raise typer.Exit(1) from None
+        except OSError as error:
+            reason = no_room(error)
+            if reason is None:
+                raise
+            _drop_output()
+            typer.echo(
+                f"error: {error.filename or 'standard output'}: cannot be written ({reason}); make room", err=True
+            )
+            raise typer.Exit(2) from None
+
+
+def _drop_output() -> None:
+    """Let the interpreter flush standard output into the null device when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(

@@ -61,7 +61,11 @@ def check_rating(min_rating: Any) -> None:
     ...
     dpcml.utils.errors.ParameterError: min_rating='x': must be a finite number
     """
-    if isinstance(min_rating, bool) or not isinstance(min_rating, (int, float, np.number)) or not np.isfinite(min_rating):
+    if (
+        isinstance(min_rating, bool)
+        or not isinstance(min_rating, (int, float, np.number))
+        or not np.isfinite(min_rating)
+    ):
         raise ParameterError(f"min_rating={min_rating!r}: must be a finite number")
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import dpcml
 from dpcml.data.interactions import Interactions, as_interactions
-from dpcml.models.parameters import Removed, current_params
+from dpcml.models.parameters import Removed, check_sizes, current_params
 from dpcml.retrieval.exact import best_by_scores
 from dpcml.retrieval.explain import Reason, by_cooccurrence
 from dpcml.retrieval.request import UserBatch, allowed_items, likes_of
@@ -22,6 +22,9 @@ from dpcml.training.trainer import Callback, FitOptions
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, check_array, csr_from_arrays, csr_to_arrays, one_id, share
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
+from dpcml.utils.memory import check_memory
+
+STATES = 3  # copies of the vectors while training: themselves and, for each number, two of the optimizer
 
 
 class Lists(NamedTuple):
@@ -52,6 +55,7 @@ class Recommender(ABC):
 
     def __post_init__(self) -> None:
         self._check()
+        check_sizes(self.get_params())
 
     def _check(self) -> None:  # noqa: B027 (a model may have no parameters)
         """Raise a `ParameterError` for a hyper-parameter out of range."""
@@ -63,6 +67,11 @@ class Recommender(ABC):
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of each fitted array or sparse matrix of float32; ``train_`` is set."""
+
+    def _bytes_needed(self, train: Interactions) -> int:
+        """Return an estimate of the memory that training takes, without the data."""
+        vectors = train.n_users * getattr(self, "n_vectors", 1) + train.n_items
+        return 4 * STATES * vectors * getattr(self, "dim", 0)
 
     @with_old_keywords
     def fit(
@@ -100,6 +109,9 @@ class Recommender(ABC):
         data = as_interactions(train)
         if not data.n_positives:
             raise DataError(f"{type(self).__name__} cannot learn from {data!r}: training needs at least one positive")
+        check_memory(
+            type(self).__name__, self._bytes_needed(data), "lower dim or n_vectors, or take fewer items or users"
+        )
         self._fit(data, None if valid is None else as_interactions(valid), options)
         self.train_ = data
         return self

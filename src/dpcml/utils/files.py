@@ -236,7 +236,9 @@ def full_path(path: str | Path) -> Path:
     try:
         return Path(path).resolve()
     except FileNotFoundError:
-        raise DataError(f"{path}: the current folder has been deleted; change to another, or give a full path") from None
+        raise DataError(
+            f"{path}: the current folder has been deleted; change to another, or give a full path"
+        ) from None
 
 
 def cache_folder() -> Path:
@@ -266,4 +268,9 @@ def temporary_cache_folder() -> Path:
     >>> temporary_cache_folder().name.startswith("dpcml-")
     True
     """
-    return Path(tempfile.gettempdir()) / f"dpcml-{os.getuid()}"
+    name = f"dpcml-{os.getuid()}"
+    with suppress(FileNotFoundError):  # nothing can be written, or the current folder is gone
+        place = tempfile.gettempdir()
+        if Path(place) != Path.cwd():  # its last resort, which is no place for a cache
+            return Path(place) / name
+    return Path("/tmp") / name

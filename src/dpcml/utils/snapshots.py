@@ -72,7 +72,7 @@ def _open(name: str, folder: int, stack: ExitStack) -> BinaryIO | None:
         return os.open(name, flags | os.O_NONBLOCK, dir_fd=folder)  # a pipe in its place must not block
 
     try:
-        file = stack.enter_context(open(name, "rb", opener=opener))
+        file = stack.enter_context(open(name, "rb", opener=opener))  # noqa: SIM115 (the stack closes it)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     return file if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
