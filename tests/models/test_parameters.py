@@ -72,7 +72,7 @@ def test_absurd_sizes_are_refused_before_anything_is_allocated(sizes):
         DPCML().set_params(**sizes)
 
 
-@pytest.mark.parametrize("model", ["dpcml", "cml", "bpr", "ease", "lrml"])
+@pytest.mark.parametrize("model", ["dpcml", "cml", "bpr", "lrml"])
 def test_a_model_that_does_not_fit_into_memory_is_refused_with_an_estimate(model, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 10_000)
     with pytest.raises(ParameterError, match=r"needs about .* GB of memory, 0\.0 GB are free; lower dim"):

@@ -42,18 +42,20 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
-        except BrokenPipeError:  # the reader of our output has gone
-            _drop_output()
-            raise typer.Exit(1) from None
         except OSError as error:
-            reason = no_room(error)
-            if reason is None:
-                raise
-            _drop_output()
-            typer.echo(
-                f"error: {error.filename or 'standard output'}: cannot be written ({reason}); make room", err=True
-            )
-            raise typer.Exit(2) from None
+            raise typer.Exit(_output_failed(error)) from None
+
+
+def _output_failed(error: OSError) -> int:
+    """Return the exit code for output that could not be written, silent for a closed pipe; raise all other errors."""
+    reason = no_room(error)
+    if reason is None and not isinstance(error, BrokenPipeError):
+        raise error
+    _drop_output()
+    if reason is None:
+        return 1  # the reader of our output has gone
+    typer.echo(f"error: {error.filename or 'standard output'}: cannot be written ({reason}); make room", err=True)
+    return 2
 
 
 def _drop_output() -> None:
@@ -112,4 +114,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print titles that the terminal cannot encode
-    app()
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # of --help and --version, which run no verb
+    except OSError as error:
+        sys.exit(_output_failed(error))

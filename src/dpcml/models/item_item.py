@@ -179,9 +179,6 @@ class EASE(Recommender):
             raise ParameterError(f"l2={self.l2!r}: too small for this data, the system cannot be solved; raise it")
         self.weights_ = _weights(inverse)
 
-    def _bytes_needed(self, train: Interactions) -> int:
-        return 3 * 4 * train.n_items**2  # the Gram matrix, its inverse, the weights
-
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return {"weights_": (self.check_fitted().n_items,) * 2}
 

@@ -78,6 +78,8 @@ def no_room(error: BaseException) -> str | None:
     True
     """
     number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, OSError) and re.search(r"\d+ requested and \d+ written", str(error)):
+        number = errno.ENOSPC  # NumPy's word on it
     if number is None and (found := re.search(r"os error (\d+)|code: (\d+), kind: ", str(error))):
         number = int(found.group(1) or found.group(2))
     return os.strerror(number) if number in NO_ROOM else None
@@ -131,7 +133,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         _swap(new, path)
     except BaseException as error:
         reason = no_room(error)
-        if isinstance(error, OSError):
+        if reason is None and isinstance(error, OSError):
             reason = error.strerror or str(error)
         if reason is None:
             raise
