@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -114,6 +115,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print titles that the terminal cannot encode
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # one line, without our source
     try:
         try:
             app()

@@ -19,11 +19,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+import numba
+from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.files import cache_folder, temporary_cache_folder
+
+config: Any = numba.config  # it fills itself from the environment
 
 if config.DISABLE_JIT:
     raise ParameterError("NUMBA_DISABLE_JIT=1: the kernels cannot run without Numba's compiler; unset the variable")

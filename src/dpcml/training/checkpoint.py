@@ -112,15 +112,14 @@ class Checkpointer:
     def _keep_previous(self) -> None:
         """Give the current file a second name, so that at every moment there is a checkpoint under the first one."""
         spare = self.path.with_name(f".{self.path.stem}-previous{self.path.suffix}")
-        with suppress(FileNotFoundError):
-            spare.unlink()
-        try:
-            os.link(self.path, spare)
-            spare.replace(self.previous)
-        except FileNotFoundError:
-            return  # this is the first one
-        except OSError:  # the file system has no links: for a moment there is only the previous checkpoint
-            self.path.replace(self.previous)
+        spare.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # this is the first one
+            try:
+                os.link(self.path, spare)
+            except OSError:  # the file system has no links: for a moment there is only the previous checkpoint
+                self.path.replace(self.previous)
+            else:
+                spare.replace(self.previous)
 
     def read(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return the arrays and the metadata of the last checkpoint, or of the one before if the last is damaged."""
