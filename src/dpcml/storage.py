@@ -16,8 +16,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from safetensors.numpy import save_file
 
@@ -241,7 +242,7 @@ def _tuples(value: Any) -> Any:
 
 
 @contextmanager
-def _opened(folder: str | Path, names: Sequence[str]) -> Iterator[dict[str, BinaryIO]]:
+def _opened(folder: str | Path, names: Sequence[str]) -> Iterator[dict[str, BufferedReader]]:
     """Open files of a model directory at one moment, or say why it is none."""
     with ExitStack() as stack:
         try:
@@ -255,7 +256,7 @@ def _opened(folder: str | Path, names: Sequence[str]) -> Iterator[dict[str, Bina
         yield files
 
 
-def _card_of(folder: str | Path, file: BinaryIO | None, check: bool) -> dict[str, Any]:
+def _card_of(folder: str | Path, file: BufferedReader | None, check: bool) -> dict[str, Any]:
     if file is None:
         raise DataError(f"{folder}: is no model, there is no {CARD} in it; name a folder that save wrote")
     try:
@@ -278,7 +279,7 @@ def _card_of(folder: str | Path, file: BinaryIO | None, check: bool) -> dict[str
     return card
 
 
-def _model_of(card: Mapping[str, Any], files: Mapping[str, BinaryIO], check: bool, mapped: bool) -> Recommender:
+def _model_of(card: Mapping[str, Any], files: Mapping[str, BufferedReader], check: bool, mapped: bool) -> Recommender:
     for name in FILES:
         if name not in files:
             raise DataError(f"{name} is missing")
@@ -300,7 +301,7 @@ def _model_of(card: Mapping[str, Any], files: Mapping[str, BinaryIO], check: boo
     return model
 
 
-def _arrays(file: BinaryIO, said: Mapping[str, Any], check: bool, mapped: bool) -> dict[str, Array]:
+def _arrays(file: BufferedReader, said: Mapping[str, Any], check: bool, mapped: bool) -> dict[str, Array]:
     if not mapped:
         return read_arrays(file, said["sha256"] if check else None)
     if check and hashlib.file_digest(file, "sha256").hexdigest() != said["sha256"]:

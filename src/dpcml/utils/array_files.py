@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+from io import BufferedReader
 from math import prod
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def map_arrays(source: str | Path | BinaryIO) -> dict[str, Array]:
+def map_arrays(source: str | Path | BufferedReader) -> dict[str, Array]:
     """Return the arrays of a safetensors file as read-only views of the memory-mapped file.
 
     The mapping lives as long as one of the arrays, even if the file has been replaced or removed. It shows what is
@@ -51,7 +51,7 @@ def map_arrays(source: str | Path | BinaryIO) -> dict[str, Array]:
     return _views(view, name)
 
 
-def read_arrays(source: str | Path | BinaryIO, sha256: str | None = None) -> dict[str, Array]:
+def read_arrays(source: str | Path | BufferedReader, sha256: str | None = None) -> dict[str, Array]:
     """Return the arrays of a safetensors file, read into memory and checked against a checksum.
 
     Later changes to the file, even in place, do not change the arrays. The arrays are read-only.

@@ -7,8 +7,8 @@ import stat
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from dpcml.utils.errors import RecoveryWarning
 from dpcml.utils.files import aside_of, locked
@@ -17,7 +17,7 @@ ATTEMPTS = 1000  # each one fails only if a writer has replaced the folder meanw
 
 
 @contextmanager
-def open_folder(path: str | Path, names: Sequence[str]) -> Iterator[dict[str, BinaryIO]]:
+def open_folder(path: str | Path, names: Sequence[str]) -> Iterator[dict[str, BufferedReader]]:
     """Open files of a folder that `dpcml.utils.files.atomic_folder` wrote; all of them are of the same writing.
 
     The folder is opened once and the files are opened through its handle. A writer that replaces the folder renames
@@ -67,7 +67,7 @@ def _open_present(path: Path) -> int:
     return handle
 
 
-def _open(name: str, folder: int, stack: ExitStack) -> BinaryIO | None:
+def _open(name: str, folder: int, stack: ExitStack) -> BufferedReader | None:
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_NONBLOCK, dir_fd=folder)  # a pipe in its place must not block
 
