@@ -87,8 +87,8 @@ def test_a_model_that_is_replaced_while_it_is_read_has_its_own_card(own_model, m
     """Finding 1: the folder is replaced after the card was read; model, card and fingerprint are of one saving."""
     read, cards = storage._card_of, []
 
-    def reads(*given):
-        cards.append(read(*given))
+    def reads(*given, **options):
+        cards.append(read(*given, **options))
         if len(cards) == 1:
             save(load(models["again"]), own_model)
         return cards[-1]
