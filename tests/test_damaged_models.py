@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import dpcml
 from dpcml import ItemKNN
-from dpcml.storage import CARD, DATA, FILES, MODEL, TEXTS, load, read_card, save
+from dpcml.storage import CARD, DATA, FILES, MODEL, TEXTS, load, read_card, save, signed
 from dpcml.utils.errors import DataError
 
 
@@ -23,8 +23,9 @@ def folder(blocks, tmp_path):
 
 
 def edit(folder: Path, **changes: object) -> None:
+    """Write another whole card, checksum included."""
     card = json.loads((folder / CARD).read_text())
-    (folder / CARD).write_text(json.dumps({**card, **changes}))
+    (folder / CARD).write_text(json.dumps(signed({**card, **changes})))
 
 
 def rewrite(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> None:
@@ -55,7 +56,7 @@ def test_what_is_no_model(tmp_path, folder):
         ("[1, 2]", "not written by dpcml"),
         ('{"name": "left-pad", "version": "1.0"}', "not written by dpcml"),
         ('{"kind": "dpcml model", "format": "1"}', "not written by dpcml"),
-        ('{"kind": "dpcml model", "format": 2, "version": "9.1"}', "format 2, written by dpcml 9.1, is newer"),
+        ('{"kind": "dpcml model", "format": 3, "version": "9.1"}', "format 3, written by dpcml 9.1, is newer"),
         ('{"kind": "dpcml model", "format": 1}', "damaged: data_hash"),
     ],
 )
@@ -83,6 +84,7 @@ def test_foreign_newer_and_broken_cards(folder, text, message):
         ({"history": {"epochs": []}}, "damaged"),
         ({"files": {}}, "damaged"),
         ({"files": dict.fromkeys(FILES, 5)}, "damaged"),
+        ({"data_hash": "0" * 64}, "of other data than model.json says"),
     ],
 )
 def test_cards_that_do_not_fit(folder, changes, message):
@@ -107,6 +109,44 @@ def test_damaged_files(folder, name):
     (folder / name).unlink()
     with pytest.raises(DataError, match=f"{name} is missing"):
         load(folder)
+
+
+def test_a_card_with_any_bit_flipped_is_refused_or_says_the_same(folder):
+    """Finding 9: parameters, history and record of a card were trusted."""
+    content, card = (folder / CARD).read_bytes(), read_card(folder)
+    rng, refused = np.random.default_rng(0), 0
+    for place in rng.choice(len(content) * 8, 300, replace=False).tolist():
+        damaged = bytearray(content)
+        damaged[place // 8] ^= 1 << place % 8
+        (folder / CARD).write_bytes(damaged)
+        try:
+            assert read_card(folder) == card  # 1e-05 and 1E-05 are the same
+        except DataError:
+            refused += 1
+    assert refused > 250
+
+
+def test_a_card_that_was_edited_by_hand_is_refused(folder):
+    (folder / CARD).write_text((folder / CARD).read_text().replace('"shrink": 10.0', '"shrink": 11.0'))
+    with pytest.raises(DataError, match=r"model\.json is damaged: its checksum"):
+        load(folder)
+    assert load(folder, check=False).shrink == 11.0
+
+
+def test_the_data_of_another_model_are_refused(blocks, folder, tmp_path):
+    """Finding 9: the hash of the data was written, and never compared; the sizes are the same here."""
+    half = blocks.select(np.arange(blocks.n_positives) % 2 == 0)
+    other = save(ItemKNN(k=5).fit(blocks.select(np.arange(blocks.n_positives) % 2 == 1)), tmp_path / "other")
+    mine = save(ItemKNN(k=5).fit(half), tmp_path / "half")
+    assert read_card(mine)["data_hash"] != read_card(other)["data_hash"]
+    (mine / DATA).write_bytes((other / DATA).read_bytes())
+    edit(
+        mine,
+        positives=read_card(other)["positives"],
+        files={**read_card(mine)["files"], DATA: read_card(other)["files"][DATA]},
+    )
+    with pytest.raises(DataError, match="of other data than"):
+        load(mine)
 
 
 def test_unchecked_files_still_cannot_break_anything(folder):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 import subprocess
 import sys
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ import dpcml
 from dpcml import CML, DPCML, EASE, GFJA, Interactions, ItemKNN, Popularity
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.storage import CARD, FILES, MODEL, free_place, load, read_card, save
-from dpcml.utils.errors import DataError, NotFittedError, ParameterError
+from dpcml.utils.errors import DataError, NotFittedError, ParameterError, RecoveryWarning
 
 QUICK = {"dim": 8, "epochs": 3, "n_candidates": 3}
 
@@ -144,7 +147,8 @@ storage.save(Popularity().fit(np.eye(5)), folder)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 9, done.stderr
     expected = Popularity if stage == "rmtree" else ItemKNN
-    assert isinstance(load(folder), expected)
+    with pytest.warns(RecoveryWarning) if stage == "rename" else nullcontext():
+        assert isinstance(load(folder), expected)
     save(EASE().fit(blocks), folder)
     assert isinstance(load(folder), EASE)
     assert [file.name for file in folder.parent.iterdir()] == [folder.name], "what the crash left is cleared away"
@@ -165,12 +169,53 @@ except DataError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (
-        done.stdout
-        == f"{folder}: cannot be written (File too large (os error 27)); make room or choose another place\n"
-    )
+    assert done.stdout == f"{folder}: cannot be written (File too large); make room or choose another place\n"
     assert isinstance(load(folder), ItemKNN)
     assert [file.name for file in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_copy_that_was_put_aside_answers_only_with_a_warning(blocks, folder):
+    """Finding 13: what a killed save left answered for a model that somebody had removed, without a word."""
+    folder.rename(folder.with_name(".model.replaced"))
+    with pytest.warns(RecoveryWarning, match=r"model: is missing; \.model\.replaced, .* rename it, or remove it"):
+        assert isinstance(load(folder), ItemKNN)
+    save(Popularity().fit(blocks), folder)
+    assert [file.name for file in folder.parent.iterdir()] == [folder.name]
+    shutil.rmtree(folder)
+    with pytest.raises(DataError, match="there is no such folder"):
+        load(folder)
+
+
+def test_a_model_is_saved_and_loaded_when_the_current_folder_is_gone(blocks, tmp_path, monkeypatch):
+    """Finding 19: a deleted current folder gave a traceback, even for full paths."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert isinstance(load(save(Popularity().fit(blocks), tmp_path / "m")), Popularity)
+    with pytest.raises(DataError, match="m: the current folder has been deleted"):
+        save(Popularity().fit(blocks), "m")
+    with pytest.raises(DataError, match="m: there is no such folder"):
+        load("m")
+
+
+def test_a_model_that_was_read_survives_a_file_that_is_cut(blocks, tmp_path):
+    """Finding 20: a mapped one does not (SIGBUS), as the docs say."""
+    save(EASE().fit(blocks), tmp_path / "m")
+    code = """
+import sys
+from pathlib import Path
+from dpcml.storage import load
+
+model = load(sys.argv[1], mapped=sys.argv[2] == "mapped")
+with (Path(sys.argv[1]) / "model.safetensors").open("rb+") as file:
+    file.truncate(0)
+print(model.weights_.sum() != 0)
+"""
+    for how, expected in (("read", (0, "True\n")), ("mapped", (-signal.SIGBUS, ""))):
+        save(EASE().fit(blocks), tmp_path / "m")
+        command = [sys.executable, "-c", code, tmp_path / "m", how]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == expected
 
 
 def test_a_folder_that_is_no_model_is_never_overwritten(blocks, folder, tmp_path, monkeypatch):
@@ -221,6 +266,7 @@ def test_a_folder_with_the_parameter_names_of_an_older_version_loads_without_a_w
     card = json.loads((tmp_path / "m" / "model.json").read_text())
     old = {OLD_NAMES.get(name, name): value for name, value in card["parameters"].items()}
     old |= GONE.get(kind.name, {}) | ({"projection": "sphere"} if kind is GFJA else {})
+    card = {key: value for key, value in card.items() if key != "checksum"} | {"format": 1}
     (tmp_path / "m" / "model.json").write_text(json.dumps({**card, "parameters": old}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcml.data.datasets import DATASETS, DatasetStore
+from dpcml.kernels.compilation import kernel_cache_folder
 from dpcml.utils.packages import version as own_version
 from dpcml.utils.threads import thread_count
 
@@ -60,13 +61,11 @@ def _installed(name: str) -> str | None:
 
 
 def _kernel_cache() -> dict[str, Any]:
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(named) if named else Path(__file__).parent / "kernels" / "__pycache__"
-    files = list(folder.rglob("*.nbc")) if folder.is_dir() else []
-    nearest = next(place for place in (folder, *folder.resolve().parents) if place.exists())
+    folder = kernel_cache_folder()
+    files = [] if folder is None else list(folder.rglob("*.nbc"))
     return {
-        "folder": str(folder),
-        "writable": os.access(nearest, os.W_OK),
+        "folder": _text(folder),
+        "writable": folder is not None,
         "kernels": len(files),
         "bytes": sum(file.stat().st_size for file in files),
     }

@@ -15,7 +15,7 @@ from dpcml.models.multi_interest import MultiInterest
 from dpcml.retrieval.projection import project_items
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.files import atomic, atomic_folder
+from dpcml.utils.files import atomic, atomic_folder, full_path
 from dpcml.utils.packages import version
 from dpcml.utils.registry import Registry
 
@@ -170,7 +170,7 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     ...     sorted(file.name for file in folder.iterdir())
     ['export.json', 'item_ids.txt', 'item_map.npy', 'user_ids.txt', 'weights_.npy']
     """
-    target, train = Path(folder).resolve(), model.check_fitted()
+    target, train = full_path(folder), model.check_fitted()
     write = EXPORTS[to]
     if target.exists() and not target.is_dir():
         raise DataError(f"{folder}: is a file; name a folder")
@@ -208,7 +208,7 @@ def _lines(ids: Array, name: str) -> str:
     """Return ids as text, one per line."""
     lines = [str(one) for one in ids.tolist()]
     for one in lines:
-        if len(one.splitlines()) > 1:
+        if "".join(one.splitlines()) != one:  # also at its end
             raise DataError(f"id {one!r} has a line break, but {name} holds one id per line; rename it in the data")
     return "".join(f"{one}\n" for one in lines)
 

@@ -12,25 +12,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from dpcml.data.arrays import from_arrays, metadata, to_arrays
 from dpcml.data.interactions import Interactions
 from dpcml.models import MODELS, Recommender
 from dpcml.training.trainer import History
+from dpcml.utils.array_files import map_arrays, read_arrays
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError, did_you_mean
-from dpcml.utils.files import atomic_folder, map_arrays, present, read_arrays
+from dpcml.utils.files import atomic_folder, full_path
 from dpcml.utils.packages import version
+from dpcml.utils.snapshots import open_folder
 
 KIND = "dpcml model"
-FORMAT = 1
+FORMAT = 2  # 1 had no checksum of the card
 CARD, MODEL, DATA, TEXTS = "model.json", "model.safetensors", "data.safetensors", "texts.json"
 FILES = (MODEL, DATA, TEXTS)
 
@@ -74,17 +78,13 @@ def save(model: Recommender, folder: str | Path, *, record: Mapping[str, Any] | 
     except DataError as error:
         raise DataError(f"this {type(model).__name__} cannot be saved: {error}; fit it anew") from None
     numbers, texts = to_arrays(train)
-    try:
-        with atomic_folder(target) as new:
-            _write_json(new / TEXTS, texts)
-            for name, some in ((MODEL, arrays), (DATA, numbers)):
-                save_file(some, new / name)
-                (new / name).chmod((new / TEXTS).stat().st_mode)  # safetensors would keep them from other users
-            files = {name: {"bytes": (new / name).stat().st_size, "sha256": _sha256(new / name)} for name in FILES}
-            _write_json(new / CARD, {**_card(model, train), "record": dict(record or {}), "files": files})
-    except SafetensorError as error:
-        reason = str(error).rpartition("I/O error: ")[2]
-        raise DataError(f"{target}: cannot be written ({reason}); make room or choose another place") from None
+    with atomic_folder(target) as new:
+        _write_json(new / TEXTS, texts)
+        for name, some in ((MODEL, arrays), (DATA, numbers)):
+            save_file(some, new / name)
+            (new / name).chmod((new / TEXTS).stat().st_mode)  # safetensors would keep them from other users
+        files = {name: {"bytes": (new / name).stat().st_size, "sha256": _sha256(new / name)} for name in FILES}
+        _write_json(new / CARD, signed({**_card(model, train), "record": dict(record or {}), "files": files}))
     return target
 
 
@@ -92,13 +92,14 @@ def load(folder: str | Path, *, check: bool = True, mapped: bool = True) -> Reco
     """Return the model in a folder; it scores the same bits as the one that was saved.
 
     Arrays are mapped into memory, not read: a large model is there at once, and processes that load it share it.
+    Another process may save to the folder meanwhile: what comes back is the old model or the new one.
 
     Parameters
     ----------
     folder
         Where `save` wrote it.
     check
-        Compare the files with their checksums, which reads them once.
+        Compare files, card and data with their checksums, which reads the files once.
     mapped
         Map the arrays. Otherwise they are read, as a server needs it whose files may be overwritten in place.
 
@@ -113,32 +114,42 @@ def load(folder: str | Path, *, check: bool = True, mapped: bool = True) -> Reco
     >>> loaded.l2, bool((loaded.score([0]) == model.score([0])).all())
     (2.0, True)
     """
-    place = present(folder)
-    card = read_card(folder)
-    try:
-        for name in FILES:
-            _check_file(place / name, card["files"][name], check and (mapped or name == TEXTS))
-        kind = _class(card)
-        parameters = {name: _tuples(value) for name, value in card["parameters"].items()}
-        data, learned = (_arrays(place / name, card["files"][name], check, mapped) for name in (DATA, MODEL))
-        train = from_arrays(data, _read_json(place / TEXTS), card)
-        model = kind.from_arrays(learned, train, parameters)
-        if card["history"] is not None:
-            model.history_ = History.from_dict(card["history"])  # type: ignore[attr-defined]
-    except DpcmlError as error:
-        raise DataError(f"{folder}: cannot be loaded: {error}") from None
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be loaded: {Path(str(error.filename)).name}: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise DataError(f"{folder}: damaged, {CARD} or {TEXTS} does not hold what it should ({error!r})") from None
-    return model
+    return load_with_card(folder, check=check, mapped=mapped)[0]
+
+
+def load_with_card(
+    folder: str | Path, *, check: bool = True, mapped: bool = True
+) -> tuple[Recommender, dict[str, Any]]:
+    """Return the model in a folder, as `load` does, and its card, as `read_card` does, both of the same saving.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dpcml import EASE
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     model, card = load_with_card(save(EASE(l2=2.0).fit(np.eye(4)), Path(place) / "ease"))
+    >>> model.l2, card["parameters"]
+    (2.0, {'l2': 2.0})
+    """
+    with _opened(folder, (CARD, *FILES)) as files:
+        card = _card_of(folder, files.get(CARD), check)
+        try:
+            return _model_of(card, files, check, mapped), card
+        except DpcmlError as error:
+            raise DataError(f"{folder}: cannot be loaded: {error}") from None
+        except OSError as error:
+            raise DataError(f"{folder}: cannot be loaded: {error.strerror}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise DataError(f"{folder}: damaged, {CARD} or {TEXTS} does not hold what it should ({error!r})") from None
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
     """Return what a model directory says of itself, without loading the model.
 
     The keys are ``model`` (its registered name), ``class``, ``parameters``, ``version``, ``created``, ``data_hash``
-    and ``split_hash`` of the training data, ``history``, ``record`` (what the caller of `save` added), and ``files``.
+    and ``split_hash`` of the training data, ``history``, ``record`` (what the caller of `save` added), ``files``, and
+    ``checksum`` of all the others.
 
     Examples
     --------
@@ -150,29 +161,21 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     >>> card["model"], card["parameters"], card["record"]
     ('ease', {'l2': 2.0}, {'why': 'a try'})
     """
-    place = present(folder)
-    if not place.exists():
-        raise DataError(f"{folder}: there is no such folder; name one that 'dpcml train' or save wrote")
-    if not place.is_dir():
-        raise DataError(f"{folder}: is a file; name the folder of a model")
-    if not (place / CARD).is_file():
-        raise DataError(f"{folder}: is no model, there is no {CARD} in it; name a folder that save wrote")
-    try:
-        card = _read_json(place / CARD)
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{folder}: {CARD} is damaged or no JSON ({error})") from None
-    if not isinstance(card, dict) or card.get("kind") != KIND or type(card.get("format")) is not int:
-        raise DataError(f"{folder}: {CARD} was not written by dpcml; name the folder of a model")
-    if card["format"] > FORMAT:
-        raise DataError(
-            f"{folder}: format {card['format']}, written by dpcml {card.get('version')}, is newer than this"
-            f" dpcml {version()} can read ({FORMAT}); update dpcml"
-        )
-    wanted = {"model", "parameters", "data_hash", "split_hash", "history", "record", "files"}
-    missing = sorted(wanted - card.keys())
-    if missing or not isinstance(card["files"], dict) or not isinstance(card["record"], dict):
-        raise DataError(f"{folder}: {CARD} is damaged: {', '.join(missing) or 'files or record'} missing")
-    return card
+    with _opened(folder, (CARD,)) as files:
+        return _card_of(folder, files.get(CARD), check=True)
+
+
+def signed(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a card with its checksum, that of its content and not of its bytes: white space does not matter.
+
+    Examples
+    --------
+    >>> signed({"a": 1})["checksum"] == signed({"a": 1, "checksum": "?"})["checksum"]
+    True
+    """
+    plain = {key: value for key, value in json.loads(_json(card)).items() if key != "checksum"}
+    content = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return {**plain, "checksum": hashlib.sha256(content.encode()).hexdigest()}
 
 
 def free_place(folder: str | Path) -> Path:
@@ -188,9 +191,10 @@ def free_place(folder: str | Path) -> Path:
     ...
     dpcml.utils.errors.DataError: ...: holds thesis.txt, which is no part of a model; name another folder, or a new one
     """
-    place = Path(folder).resolve()
-    if Path.cwd().is_relative_to(place):
-        raise DataError(f"{folder}: is the current folder or one above it; name a new folder")
+    place = full_path(folder)
+    with suppress(FileNotFoundError):  # somebody has deleted the current folder
+        if Path.cwd().is_relative_to(place):
+            raise DataError(f"{folder}: is the current folder or one above it; name a new folder")
     if not place.exists():
         return place
     if not place.is_dir():
@@ -237,17 +241,72 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _check_file(path: Path, said: Mapping[str, Any], check: bool) -> None:
-    if not path.is_file():
-        raise DataError(f"{path.name} is missing")
-    if path.stat().st_size != said["bytes"]:
-        raise DataError(f"{path.name} is damaged: {path.stat().st_size:,} bytes instead of {said['bytes']:,}")
-    if check and _sha256(path) != said["sha256"]:
-        raise DataError(f"{path.name} is damaged: its checksum is not that of the file that was saved")
+@contextmanager
+def _opened(folder: str | Path, names: Sequence[str]) -> Iterator[dict[str, BufferedReader]]:
+    """Open files of a model directory at one moment, or say why it is none."""
+    with ExitStack() as stack:
+        try:
+            files = stack.enter_context(open_folder(folder, names))
+        except FileNotFoundError:
+            raise DataError(f"{folder}: there is no such folder; name one that 'dpcml train' or save wrote") from None
+        except NotADirectoryError:
+            raise DataError(f"{folder}: is a file; name the folder of a model") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"{folder}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        yield files
 
 
-def _arrays(path: Path, said: Mapping[str, Any], check: bool, mapped: bool) -> dict[str, Array]:
-    return map_arrays(path) if mapped else read_arrays(path, said["sha256"] if check else None)
+def _card_of(folder: str | Path, file: BufferedReader | None, check: bool) -> dict[str, Any]:
+    if file is None:
+        raise DataError(f"{folder}: is no model, there is no {CARD} in it; name a folder that save wrote")
+    try:
+        card = json.loads(file.read().decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{folder}: {CARD} is damaged or no JSON ({error})") from None
+    if not isinstance(card, dict) or card.get("kind") != KIND or type(card.get("format")) is not int:
+        raise DataError(f"{folder}: {CARD} was not written by dpcml; name the folder of a model")
+    if card["format"] > FORMAT:
+        raise DataError(
+            f"{folder}: format {card['format']}, written by dpcml {card.get('version')}, is newer than this"
+            f" dpcml {version()} can read ({FORMAT}); update dpcml"
+        )
+    wanted = {"model", "parameters", "data_hash", "split_hash", "history", "record", "files"}
+    missing = sorted(wanted - card.keys())
+    if missing or not isinstance(card["files"], dict) or not isinstance(card["record"], dict):
+        raise DataError(f"{folder}: {CARD} is damaged: {', '.join(missing) or 'files or record'} missing")
+    if check and card["format"] != 1 and signed(card)["checksum"] != card.get("checksum"):
+        raise DataError(f"{folder}: {CARD} is damaged: its checksum is not that of the card that was saved")
+    return card
+
+
+def _model_of(card: Mapping[str, Any], files: Mapping[str, BufferedReader], check: bool, mapped: bool) -> Recommender:
+    for name in FILES:
+        if name not in files:
+            raise DataError(f"{name} is missing")
+        size, said = os.fstat(files[name].fileno()).st_size, card["files"][name]["bytes"]
+        if size != said:
+            raise DataError(f"{name} is damaged: {size:,} bytes instead of {said:,}")
+    kind = _class(card)
+    parameters = {name: _tuples(value) for name, value in card["parameters"].items()}
+    numbers, learned = (_arrays(files[name], card["files"][name], check, mapped) for name in (DATA, MODEL))
+    texts = files[TEXTS].read()
+    if check and hashlib.sha256(texts).hexdigest() != card["files"][TEXTS]["sha256"]:
+        raise DataError(f"{TEXTS} is damaged: its checksum is not that of the file that was saved")
+    train = from_arrays(numbers, json.loads(texts.decode("utf-8")), card)
+    if check and train.content_hash != card["data_hash"]:
+        raise DataError(f"{DATA} and {TEXTS} are of other data than {CARD} says (data_hash); save the model anew")
+    model = kind.from_arrays(learned, train, parameters)
+    if card["history"] is not None:
+        model.history_ = History.from_dict(card["history"])  # type: ignore[attr-defined]
+    return model
+
+
+def _arrays(file: BufferedReader, said: Mapping[str, Any], check: bool, mapped: bool) -> dict[str, Array]:
+    if not mapped:
+        return read_arrays(file, said["sha256"] if check else None)
+    if check and hashlib.file_digest(file, "sha256").hexdigest() != said["sha256"]:
+        raise DataError(f"{file.name} is damaged: its checksum is not that of the file that was saved")
+    return map_arrays(file)
 
 
 def _sha256(path: Path) -> str:
@@ -255,11 +314,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+def _json(plain: Mapping[str, Any]) -> str:
+    # ASCII only, so that even a lone surrogate in an id survives; NumPy scalars among parameters become numbers.
+    return json.dumps(plain, indent=1, default=lambda value: value.item() if hasattr(value, "item") else str(value))
 
 
 def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
-    # ASCII only, so that even a lone surrogate in an id survives; NumPy scalars among parameters become numbers.
-    text = json.dumps(plain, indent=1, default=lambda value: value.item() if hasattr(value, "item") else str(value))
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(_json(plain) + "\n", encoding="utf-8")

@@ -23,10 +23,11 @@ from dpcml.feedback import Feedback, latest, read_journal
 from dpcml.models import MODELS, Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.presets import PRESETS
-from dpcml.training.checkpoint import FILE, Checkpoint
+from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint
 from dpcml.training.trainer import History
 from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
+from dpcml.utils.files import full_path
 from dpcml.utils.packages import version
 
 PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
@@ -59,10 +60,8 @@ class DataSource:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that describes the same source in any working folder: paths are absolute."""
         named = self.data == "planted" or self.data in DATASETS
-        options = {
-            name: str(Path(value).resolve()) if name == "items" else value for name, value in self.options.items()
-        }
-        return {"data": self.data if named else str(Path(self.data).resolve()), "options": options}
+        options = {name: str(full_path(value)) if name == "items" else value for name, value in self.options.items()}
+        return {"data": self.data if named else str(full_path(self.data)), "options": options}
 
 
 def checkpoint_folder(out: str | Path) -> Path:
@@ -73,7 +72,7 @@ def checkpoint_folder(out: str | Path) -> Path:
     >>> checkpoint_folder("runs/a").name
     'a.checkpoint'
     """
-    place = Path(out).resolve()
+    place = full_path(out)
     return place.with_name(f"{place.name}.checkpoint")
 
 
@@ -273,6 +272,7 @@ def _remove_checkpoint(out: str | Path) -> None:
     name = Path(FILE)
     for file in (
         *folder.glob(name.name),
+        *folder.glob(PREVIOUS),
         *folder.glob(f".{name.stem}-*{name.suffix}"),
     ):  # and temporary files of a killed run
         file.unlink(missing_ok=True)

@@ -7,8 +7,10 @@ from typer.testing import CliRunner
 
 from dpcml import DPCML, EASE, Interactions, load, save
 from dpcml.cli import app
+from dpcml.data.items import ItemTable
 from dpcml.data.synthetic import planted
 from dpcml.export import export
+from dpcml.kernels.compilation import kernel_cache_folder
 from dpcml.utils.errors import DataError
 
 
@@ -110,9 +112,11 @@ def test_similar_and_interests(run, folder):
     assert all(one.name in shown for one in model.interests_new([3, 5, 9]))
 
 
-def test_an_id_that_would_break_a_file_of_ids_is_refused_and_nothing_is_left(tmp_path):
-    data = Interactions.from_csr(np.eye(2), item_ids=["a", "two\nlines"])
-    with pytest.raises(DataError, match=r"id 'two\\nlines' has a line break, but item_ids.txt holds one id per line"):
+@pytest.mark.parametrize("odd", ["two\nlines", "end\n", "\n", "a\r", "a\u2028"])
+def test_an_id_that_would_break_a_file_of_ids_is_refused_and_nothing_is_left(tmp_path, odd):
+    """Finding 14: an id that ended in a line break made two lines of one id."""
+    data = Interactions.from_csr(np.eye(2), item_ids=["a", odd])
+    with pytest.raises(DataError, match=r"has a line break, but item_ids\.txt holds one id per line"):
         export(EASE().fit(data), "npy", tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
@@ -173,11 +177,26 @@ def test_bad_input_is_one_line_and_exit_code_2(run, tmp_path, words, message):
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_doctor(monkeypatch, tmp_path):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+def test_escape_codes_of_ids_and_titles_do_not_reach_the_terminal(tmp_path, monkeypatch):
+    """Finding 19."""
+    monkeypatch.chdir(tmp_path)
+    evil = "\x1b]0;owned\x07\x9b2J"
+    items = ItemTable(np.array([evil, "b", "c"], dtype=object), titles=[f"{evil}title", "b", "c"])
+    save(EASE().fit(Interactions.from_csr([[0, 1, 1], [1, 1, 0]], user_ids=[f"u{evil}", "v"], items=items)), "m")
+    for words in (["recommend", "m", "--user", f"u{evil}", "--explain"], ["similar", "m", "--item", "b"]):
+        shown = CliRunner().invoke(app, words)
+        assert shown.exit_code == 0
+        assert "\\x1b]0;owned\\x07\\x9b2J" in shown.stdout
+        assert not set("\x1b\x07\x9b") & set(shown.stdout)
+    wrong = CliRunner().invoke(app, ["recommend", "m", "--user", f"{evil}no\x1b"])
+    assert wrong.exit_code == 2
+    assert not set("\x1b\x07\x9b") & set(wrong.stderr)
+
+
+def test_doctor():
     found = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
     assert found["packages"]["numpy"] == np.__version__
-    assert found["kernel_cache"] == {"folder": str(tmp_path / "kernels"), "writable": True, "kernels": 0, "bytes": 0}
+    assert (found["kernel_cache"]["folder"], found["kernel_cache"]["writable"]) == (str(kernel_cache_folder()), True)
     assert found["extras"]["neural"] == []
     shown = CliRunner().invoke(app, ["doctor"])
     assert "steam-200k" in shown.stdout

@@ -218,6 +218,35 @@ def test_archives_that_are_no_good(remote: Remote, tmp_path: Path, damage: str) 
     assert names(tmp_path / "in") == []
 
 
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_zip_bomb_is_not_unpacked(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lies: bool
+) -> None:
+    """Finding 19: the size that an archive declares is bounded, and no member unpacks to more than it declares."""
+    monkeypatch.setattr("dpcml.data.download.MAX_UNPACKED", 100_000)
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.writestr("a.dat", bytes(1_000_000))
+    remote.body = (tmp_path / "b.zip").read_bytes()
+    (tmp_path / "b.zip").unlink()
+    if lies:
+        remote.body = remote.body.replace((1_000_000).to_bytes(4, "little"), (1_000).to_bytes(4, "little"))
+    message = "Bad CRC-32" if lies else "it unpacks to 1,000,000 bytes, at most 100,000 are taken"
+    with pytest.raises(DownloadError, match=message):
+        download(Download(remote.url, "a.zip", members={"a.dat": None}), tmp_path / "in", None)
+    assert names(tmp_path / "in") == []
+
+
+@pytest.mark.parametrize("claimed", [None, 10**15])
+def test_a_download_without_end_is_broken_off(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int | None
+) -> None:
+    monkeypatch.setattr("dpcml.data.download.MAX_DOWNLOAD", 3 * CHUNK)
+    remote.claimed = claimed
+    with pytest.raises(DownloadError, match="larger than 196,608 bytes"):
+        get(remote, tmp_path)
+    assert names(tmp_path) == []
+
+
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from dpcml import Interactions
+from dpcml import Interactions, Popularity
 from dpcml.data.interactions import Preparation
 from dpcml.data.items import ItemTable
 from dpcml.utils.errors import DataError, ParameterError, UnknownIdError
@@ -295,3 +295,54 @@ def test_who_likes_what_is_turned_once_and_shared():
     assert data.by_item is data.by_item
     assert np.shares_memory(data.by_item.data, data.csr.data)
     assert not data.by_item.indices.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "message"),
+    [
+        ([0, 1, 2], [0, 7], "position 7 in a row of 3"),
+        ([0, 1, 2], [-1, 0], "position -1"),
+        ([0, 5, 2], [0, 1], "rows do not cover"),
+        ([1, 1, 2], [0, 1], "rows do not cover"),
+        (np.array([0, 5, 2], np.uint64), [0, 1], "rows do not cover"),
+        ([0, 2, 2], [1, 0], "must ascend"),
+        ([0, 2, 2], [1, 1], "must ascend"),
+        ([0, 1, 2], [0.0, 1.0], "indices of type float64"),
+        ([0, 1, 2], [[0, 1]], "indices of type int64 and shape"),
+    ],
+)
+def test_positions_are_checked_when_it_is_made(indptr, indices, message):
+    """Finding 17: compiled kernels read and wrote where such positions point."""
+    with pytest.raises(DataError, match=message):
+        Interactions(np.array(indptr), np.array(indices), np.arange(2), ItemTable(np.arange(3)))
+
+
+RAGGED, SQUARE = [[1, 2], [3]], [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("ids", [RAGGED, SQUARE, [[[1]]]])
+def test_ragged_and_nested_ids_are_refused_in_our_words(ids):
+    """Finding 18: NumPy's error came through, or a strange answer."""
+    data = Interactions.from_csr(np.eye(5))
+    for ask in (
+        data.user_rows,
+        data.item_columns,
+        ItemTable,
+        lambda ids: Interactions.from_csr(np.eye(2), user_ids=ids),
+        lambda ids: Interactions.from_csr(np.eye(2), item_ids=ids),
+        lambda ids: Interactions(data.indptr, data.indices, ids, data.items),
+        Popularity().fit(data).recommend,
+        lambda ids: Popularity().fit(data).recommend(1, items=ids),
+        Popularity().fit(data).similar_users,
+        Popularity().fit(data).score,
+    ):
+        with pytest.raises((DataError, ParameterError)):
+            ask(ids)
+
+
+@pytest.mark.parametrize("least", ["x", "4", None.__class__, [4], float("nan"), True])
+def test_a_threshold_that_is_no_number_is_refused_in_our_words(least):
+    with pytest.raises(ParameterError, match=r"min_rating=.*must be a finite number"):
+        Interactions.from_csr(np.eye(2), min_rating=least)
+    with pytest.raises(ParameterError, match=r"min_rating=.*must be a finite number"):
+        Interactions.from_frame(pl.DataFrame({"user": [1], "item": [2], "rating": [3]}), min_rating=least)

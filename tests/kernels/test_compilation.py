@@ -40,6 +40,35 @@ def test_an_edit_of_a_called_kernel_in_another_file_is_noticed(tmp_path):
     assert filters != compiled[1]
 
 
+def test_a_damaged_cache_counts_as_missing(tmp_path):
+    """A flipped bit in machine code would end the process."""
+    from dpcml.kernels.compilation import SOURCE_HASH, Index
+
+    index = Index(str(tmp_path), "kernel", SOURCE_HASH)
+    index.save("int64", "machine code")
+    assert index.load("int64") == "machine code"
+    for file in tmp_path.iterdir():
+        whole = file.read_bytes()
+        for place in range(len(whole)):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+            assert index.load("int64") is None
+        file.write_bytes(whole)
+    assert index.load("int64") == "machine code"
+
+
+def test_numba_without_its_compiler_is_refused_in_our_words():
+    """Finding 19: NUMBA_DISABLE_JIT=1 gave a traceback from within a kernel."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    for words, code in ((["recommend", "nowhere", "--user", "1"], 2), (["--help"], 0)):
+        command = [sys.executable, "-m", "dpcml", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+    command = [sys.executable, "-c", "import dpcml; dpcml.DPCML"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "ParameterError: NUMBA_DISABLE_JIT=1: the kernels cannot run without" in done.stderr
+
+
 def test_an_index_of_a_version_with_other_modules_is_written_anew(tmp_path):
     from numba.core.caching import IndexDataCacheFile
 

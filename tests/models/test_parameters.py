@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from dpcml import CML, DPCML, GFJA, LRML, Checkpoint, create
+from dpcml.utils import memory
 from dpcml.utils.errors import ParameterError
 
 
@@ -57,3 +58,33 @@ def test_old_keywords_of_fit_work_for_one_version(tmp_path):
     assert (tmp_path / "checkpoint.safetensors").exists()
     again = CML(dim=4, epochs=2, n_candidates=2).fit(likes, checkpoint=Checkpoint(tmp_path), resume=True)
     assert (again.user_vectors_ == model.user_vectors_).all()
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"dim": 10**9}, {"n_vectors": 10**9}, {"n_candidates": 10**12}, {"batch_size": 10**12}, {"n_threads": 10**9}],
+)
+def test_absurd_sizes_are_refused_before_anything_is_allocated(sizes):
+    """Finding 15: they hung, or ended in a MemoryError of NumPy."""
+    with pytest.raises(ParameterError, match=f"{next(iter(sizes))}=.*must be at most"):
+        DPCML(**sizes)
+    with pytest.raises(ParameterError, match="must be at most"):
+        DPCML().set_params(**sizes)
+
+
+@pytest.mark.parametrize("model", ["dpcml", "cml", "bpr", "lrml"])
+def test_a_model_that_does_not_fit_into_memory_is_refused_with_an_estimate(model, monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10_000)
+    with pytest.raises(ParameterError, match=r"needs about .* GB of memory, 0\.0 GB are free; lower dim"):
+        create(model).fit(np.eye(60))
+
+
+def test_the_limit_of_a_container_counts(tmp_path, monkeypatch):
+    free = memory.free_bytes()
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    assert memory.free_bytes() == 4000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free_bytes() > 4000
+    assert free > 4000

@@ -6,6 +6,7 @@ from dpcml import DPCML
 from dpcml.data.synthetic import planted
 from dpcml.retrieval.ann import AnnIndex, best_with_index, index_of
 from dpcml.retrieval.exact import Catalogue, best_by_distance, nothing_seen, seen_of
+from dpcml.utils.errors import DataError, RecoveryWarning
 
 pytest.importorskip("usearch")
 
@@ -43,6 +44,63 @@ def test_saved_and_loaded_it_finds_the_same(world, tmp_path, monkeypatch):
     assert len(list((tmp_path / "indexes").iterdir())) == 1
     monkeypatch.setattr(AnnIndex, "build", lambda self: pytest.fail("built again"))
     assert (index_of(items, build=False).best(users, 5, seen)[0] == first).all()
+
+
+def damaged(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 16
+    path.write_bytes(content)
+
+
+def test_a_damaged_index_is_rebuilt_or_search_is_exact(world, tmp_path, monkeypatch):
+    """Finding 3: a flipped bit ended the process, or never came back."""
+    users, items, seen = world
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path))
+    first = index_of(items[:300]).best(users, 5, seen)[0]
+    (path,) = (tmp_path / "indexes").iterdir()
+    whole = path.read_bytes()
+    for place in (*np.random.default_rng(0).integers(len(whole), size=40).tolist(), 0, -1, -33, -70):
+        damaged(path, place)
+        with pytest.warns(RecoveryWarning, match="search is exact"):
+            assert index_of(items[:300], build=False) is None
+        path.write_bytes(whole)
+    for cut in (b"", whole[:-1], whole[:50], b"x" * 500):
+        path.write_bytes(cut)
+        with pytest.warns(RecoveryWarning, match="a new one is built"):
+            assert (index_of(items[:300]).best(users, 5, seen)[0] == first).all()
+        assert (index_of(items[:300], build=False).best(users, 5, seen)[0] == first).all(), "it took the place"
+
+
+def test_an_index_of_other_vectors_is_refused(world, tmp_path, monkeypatch):
+    _, items, _ = world
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path))
+    index_of(items[:200])
+    (path,) = (tmp_path / "indexes").iterdir()
+    with pytest.raises(DataError, match="an index of other vectors or settings"):
+        AnnIndex(items[200:400]).load(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        AnnIndex(items[200:400]).load(tmp_path / "nowhere")
+
+
+def test_a_model_with_a_damaged_index_gives_the_exact_lists(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path))
+    data = planted(120, 400, seed=1).data
+    model = DPCML(n_vectors=3, dim=8, epochs=1, n_candidates=4).fit(data)
+    exact = model.recommend(np.arange(20), 5)
+    monkeypatch.setattr(DPCML, "ann_from", 300)
+    index_of(model.item_vectors_)
+    (path,) = (tmp_path / "indexes").iterdir()
+    damaged(path, 1000)
+    with pytest.warns(RecoveryWarning, match="damaged index"):
+        assert model.recommend(np.arange(20), 5)[0].tolist() == exact[0].tolist()
+
+
+def test_an_index_that_cannot_be_kept_serves_all_the_same(world, tmp_path, monkeypatch):
+    users, items, seen = world
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("DPCML_CACHE", str(tmp_path / "file"))
+    with pytest.warns(RecoveryWarning, match="not kept for the next start"):
+        assert index_of(items[:200]).best(users, 5, seen)[0].shape == (30, 5)
 
 
 def test_who_has_seen_nearly_everything_is_served_exactly(world):

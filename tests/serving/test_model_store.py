@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpcml import load, save
+from dpcml import load, save, storage
 from dpcml.serving import model_store
 
 RECOMMEND = "/api/v1/recommend"
@@ -84,17 +84,19 @@ def test_a_damaged_model_is_refused_and_the_old_one_stays(own_model, serve, dama
 
 
 def test_a_model_that_is_replaced_while_it_is_read_has_its_own_card(own_model, models, monkeypatch):
-    """The card is read first: were the folder replaced right then, the new model would go by the old one's name."""
-    read, cards = model_store.read_card, []
+    """Finding 1: the folder is replaced after the card was read; model, card and fingerprint are of one saving."""
+    read, cards = storage._card_of, []
 
-    def reads(directory):
-        cards.append(read(directory))
+    def reads(*given, **options):
+        cards.append(read(*given, **options))
         if len(cards) == 1:
             save(load(models["again"]), own_model)
         return cards[-1]
 
-    monkeypatch.setattr(model_store, "read_card", reads)
+    old = load(own_model).recommend(7)[0].tolist()
+    monkeypatch.setattr(storage, "_card_of", reads)
     found = model_store.LoadedModel.load(own_model)
-    assert found.card == read(own_model)
-    assert found.card != cards[0]
-    assert found.model.recommend(7)[0].tolist() == load(models["again"]).recommend(7)[0].tolist()
+    monkeypatch.undo()
+    assert found.card == cards[0]
+    assert found.card != storage.read_card(own_model)
+    assert found.model.recommend(7)[0].tolist() == old

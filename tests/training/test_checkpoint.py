@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from dpcml.training.checkpoint import FILE, Checkpoint, Checkpointer
-from dpcml.utils.errors import DataError, ParameterError
+from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint, Checkpointer
+from dpcml.utils.errors import DataError, ParameterError, RecoveryWarning
 
 ARRAYS = {"now.x": np.arange(6, dtype=np.float32).reshape(2, 3), "now.empty": np.zeros((0, 8), np.float32)}
 
@@ -70,8 +70,53 @@ def test_damaged_checkpoint(tmp_path, damage):
         one.read()
 
 
+def test_any_flipped_bit_is_noticed_and_the_checkpoint_before_is_used(tmp_path):
+    """Finding 4: of 150 flipped bits, 136 resumed to another model."""
+    one = Checkpointer(Checkpoint(tmp_path), {"rate": 0.1})
+    one.write(1, ARRAYS, {"history": {"loss": [0.5]}})
+    one.write(2, {name: values + 1 for name, values in ARRAYS.items()}, {"history": {"loss": [0.5, 0.25]}})
+    assert one.read()[1]["epoch"] == 2
+    whole = one.path.read_bytes()
+    for place in np.random.default_rng(0).choice(len(whole) * 8, 200, replace=False).tolist():
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        one.path.write_bytes(damaged)
+        with pytest.warns(RecoveryWarning, match="damaged checkpoint .*going on from the one before, of epoch 1"):
+            arrays, about = one.read()
+        assert about["epoch"] == 1
+        assert arrays["now.x"].tolist() == ARRAYS["now.x"].tolist()
+    one.path.unlink()
+    with pytest.warns(RecoveryWarning):
+        assert one.read()[1]["epoch"] == 1
+    one.previous.write_bytes(whole[:-1])
+    with pytest.raises(DataError, match="damaged checkpoint"):
+        one.read()
+
+
+def test_the_checkpoint_before_is_kept_where_there_are_no_links(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", lambda *_: exec("raise PermissionError(1, 'no links')"))
+    one = Checkpointer(Checkpoint(tmp_path), {})
+    for epoch in (1, 2, 3):
+        one.write(epoch, ARRAYS, {})
+    assert one._read(one.path)[1]["epoch"] == 3
+    assert one._read(one.previous)[1]["epoch"] == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == [PREVIOUS, FILE]
+
+
+def test_a_damaged_checkpoint_resumes_to_the_same_bits(parts, model, tmp_path):
+    settings = {"epochs": 6, "learning_rate": 0.02}
+    stop = [lambda history: len(history.epochs) == 4]
+    model(**settings).fit(parts.train, checkpoint=Checkpoint(tmp_path, every_epochs=2), callbacks=stop)
+    content = bytearray((tmp_path / FILE).read_bytes())
+    content[-5] ^= 64
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.warns(RecoveryWarning, match="of epoch 2"):
+        resumed = model(**settings).fit(parts.train, checkpoint=tmp_path, resume=True)
+    same(resumed, model(**settings).fit(parts.train))
+
+
 @pytest.mark.parametrize(
-    "about", [None, "not json", "[]", "{}", '{"format": 3}', '{"format": "x"}', '{"format": 3, "epoch": 1}']
+    "about", [None, "not json", "[]", "{}", '{"format": 4}', '{"format": "x"}', '{"format": 4, "epoch": 1}']
 )
 def test_foreign_file(tmp_path, about):
     one = Checkpointer(Checkpoint(tmp_path), {})

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from dpcml.utils.errors import DataError, DownloadError
-from dpcml.utils.files import atomic, atomic_folder, map_arrays, present, write_text
+from dpcml.utils.files import atomic, atomic_folder, cache_folder, temporary_cache_folder, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -123,33 +122,45 @@ def test_a_living_writer_is_left_alone_and_a_dead_one_cleared_away(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
-def test_a_folder_that_was_put_aside_is_found(tmp_path):
-    (tmp_path / ".a.replaced").mkdir()
-    assert present(tmp_path / "a") == tmp_path / ".a.replaced"
-    (tmp_path / "a").mkdir()
-    assert present(tmp_path / "a") == tmp_path / "a"
+class Panic(BaseException):
+    """What a library in Rust raises when it cannot go on."""
 
 
-def test_types_shapes_and_empty_arrays_come_back(tmp_path):
-    kinds = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")
-    arrays = {kind: np.arange(6).reshape(1, 2, 3).astype(kind) for kind in kinds}
-    arrays |= {"none": np.empty((0, 3), np.float32), "one": np.array(3.5)}
-    save_file(arrays, tmp_path / "a.safetensors", metadata={"a": "b"})
-    found = map_arrays(tmp_path / "a.safetensors")
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        assert found[name].dtype == array.dtype
-        assert found[name].shape == array.shape
-        assert (found[name] == array).all()
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), Panic("Os { code: 28, kind: StorageFull }")])
+def test_a_library_that_finds_no_room_is_told_in_our_words(tmp_path, error):
+    """Finding 10: polars and safetensors raise errors of their own, with the system's number in the text."""
+    for write in (atomic, atomic_folder):
+        with pytest.raises(DataError, match=r"a: cannot be written \(No space left on device\)"), write(tmp_path / "a"):
+            raise error
+    assert names(tmp_path) == []
 
 
-def test_damaged_files(tmp_path):
-    file = tmp_path / "a.safetensors"
-    save_file({"a": np.arange(100)}, file)
-    whole = file.read_bytes()
-    for damaged in (b"", whole[:4], whole[:30], whole[:-1], b"\xff" * 8 + whole[8:], whole[:8] + b"x" + whole[9:]):
-        file.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"a\.safetensors is damaged or no safetensors"):
-            map_arrays(file)
-    with pytest.raises(DataError, match="nowhere"):
-        map_arrays(tmp_path / "nowhere")
+def test_two_writers_at_once_both_succeed(tmp_path):
+    """Each replaces the folder many times; a reader of the result finds one of the two."""
+
+    def write(text: str) -> None:
+        for _ in range(25):
+            with atomic_folder(tmp_path / "a") as folder:
+                (folder / "text.txt").write_text(text)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(write, text) for text in ("one", "two")]:
+            done.result()
+    assert (tmp_path / "a" / "text.txt").read_text() in ("one", "two")
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("home", [None, "~", "~/x"])
+def test_without_a_home_the_cache_is_among_the_temporary_files(home, monkeypatch):
+    """Finding 2: no folder is ever called ~."""
+    for name in ("DPCML_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    if home is None:
+        monkeypatch.delenv("HOME", raising=False)
+        monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
+    else:
+        monkeypatch.setenv("HOME", home)
+    assert cache_folder() == temporary_cache_folder()
+    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("DPCML_CACHE", "~/here")
+    assert cache_folder() == Path("/home/ann/here")

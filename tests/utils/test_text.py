@@ -3,7 +3,7 @@ import tomllib
 import pytest
 
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.text import plain, read_toml, toml_text
+from dpcml.utils.text import plain, printable, read_toml, toml_text
 
 
 def test_what_is_written_is_read_again():
@@ -30,3 +30,9 @@ def test_a_broken_file_is_named(tmp_path):
     (tmp_path / "a.toml").write_text("a = ")
     with pytest.raises(DataError, match=r"a\.toml: no valid TOML"):
         read_toml(tmp_path / "a.toml")
+
+
+def test_control_characters_are_spelled_out_and_other_text_stays():
+    """Finding 19: escape codes in an id reached the terminal."""
+    assert printable("\x1b]0;owned\x07\x9b2J\r\u202e") == "\\x1b]0;owned\\x07\\x9b2J\\r\\u202e"
+    assert printable("Amélie\n\t日本 😀") == "Amélie\n\t日本 😀"

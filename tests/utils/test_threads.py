@@ -3,8 +3,10 @@ import os
 import threading
 
 import numpy as np
+import pytest
 
-from dpcml.utils.threads import ThreadPool, over_rows
+from dpcml.utils.errors import ParameterError
+from dpcml.utils.threads import ThreadPool, over_rows, thread_count
 
 POOL = ThreadPool(1)
 
@@ -38,3 +40,12 @@ def test_threads_end_with_their_owner():
     del pool
     thread.join(timeout=60)
     assert not thread.is_alive()
+
+
+def test_an_absurd_number_of_threads_is_refused(monkeypatch):
+    """Finding 15: a million threads were started, or the system refused in the middle."""
+    with pytest.raises(ParameterError, match=r"n_threads=1000000: must be at most 1,024; more than the \d+ cores here"):
+        thread_count(10**6)
+    monkeypatch.setenv("DPCML_THREADS", "99999999999999999999")
+    with pytest.raises(ParameterError, match="must be at most"):
+        thread_count()

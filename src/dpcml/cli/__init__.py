@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -23,6 +25,8 @@ from dpcml.cli.train import train
 from dpcml.cli.tune import tune
 from dpcml.cli.update import update
 from dpcml.utils.errors import DpcmlError, ParameterError
+from dpcml.utils.files import no_room
+from dpcml.utils.text import printable
 
 
 class Commands(TyperGroup):
@@ -35,15 +39,31 @@ class Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except DpcmlError as error:
-            typer.echo(f"error: {error}", err=True)
+            typer.echo(f"error: {printable(str(error))}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
-        except BrokenPipeError:
-            # The reader of our output has gone: let the interpreter flush into the null device when it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
+        except OSError as error:
+            raise typer.Exit(_output_failed(error)) from None
+
+
+def _output_failed(error: OSError) -> int:
+    """Return the exit code for output that could not be written, silent for a closed pipe; raise all other errors."""
+    reason = no_room(error)
+    if reason is None and not isinstance(error, BrokenPipeError):
+        raise error
+    _drop_output()
+    if reason is None:
+        return 1  # the reader of our output has gone
+    typer.echo(f"error: {error.filename or 'standard output'}: cannot be written ({reason}); make room", err=True)
+    return 2
+
+
+def _drop_output() -> None:
+    """Let the interpreter flush standard output into the null device when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -97,4 +117,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print titles that the terminal cannot encode
-    app()
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # one line, without our source
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # of --help and --version, which run no verb
+    except OSError as error:
+        sys.exit(_output_failed(error))

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dpcml.utils.text import printable
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 PIPE_WIDTH = 200  # columns of a table that is not shown on a terminal
 
@@ -33,18 +35,18 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left", box=None, pad_edge=False)
+    table = Table(title=Text(printable(title)) if title else None, title_justify="left", box=None, pad_edge=False)
     for name in header:
         right = name in ("", "score", "share", "similarity", "users", "items", "positives")
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console().print(table)
 
 
 def note(text: str) -> None:
     """Print a line on standard error."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 Report = Callable[..., None]  # called with the amount done, the total or None, and perhaps a text to show

@@ -11,6 +11,7 @@ import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, console, note, print_json, show_table
 from dpcml.cli.options import takes_reading
+from dpcml.utils.text import printable
 
 if TYPE_CHECKING:
     from dpcml.data.describe import Description
@@ -109,7 +110,7 @@ def _show(description: Description) -> None:
         table.add_row(name, figure)
     screen.print(table)
     for line in description.preparation:
-        screen.print(f"- {line}", markup=False)
+        screen.print(f"- {printable(line)}", markup=False)
     if (diversity := description.preference_diversity) is not None:
         print(f"\nPreference diversity Div(u), mean {diversity.mean:.3f}: users by share of their item pairs")
         print("without a common attribute")
@@ -134,7 +135,7 @@ def _show_bars(screen: Any, rows: Sequence[tuple[str, int]]) -> None:
     table.add_column(justify="right")
     most = max(count for _, count in rows) or 1
     for label, count in rows:
-        table.add_row(Text(label), ProgressBar(most, count), f"{count:,}")
+        table.add_row(Text(printable(label)), ProgressBar(most, count), f"{count:,}")
     screen.print(table, width=width)
 
 

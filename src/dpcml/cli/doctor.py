@@ -19,7 +19,7 @@ def doctor(as_json: AsJson = False) -> None:
     cache = found["kernel_cache"]
     state = "" if cache["writable"] else "; not writable: every process compiles the kernels again, set NUMBA_CACHE_DIR"
     size = f"{cache['kernels']} kernels, {cache['bytes'] / 1e6:.1f} MB"
-    rows.append(["kernel cache", f"{cache['folder']}: {size}{state}"])
+    rows.append(["kernel cache", f"{cache['folder'] or 'none'}: {size}{state}"])
     rows += [[f"data: {name}", where or f"missing: dpcml data fetch {name}"] for name, where in found["data"].items()]
     for name, missing in found["extras"].items():
         how = f"without {', '.join(missing)}: pip install 'dpcml[{name}]'" if missing else "installed"

@@ -9,6 +9,7 @@ import typer
 from dpcml.cli.console import AsJson, bytes_bar, note
 from dpcml.cli.options import DataNow, Folder, Threads, takes_reading
 from dpcml.utils.errors import ParameterError
+from dpcml.utils.text import printable
 
 
 @takes_reading
@@ -47,7 +48,7 @@ def evaluate(
     if as_json:
         print(report.to_json())
         return
-    print(report)
+    print(printable(str(report)))
     split = read_card(folder)["record"]["split"]
     seed = report.parameters.get("random_state")
     print(f"{folder}, dpcml {report.version}, seed {seed}, split {split['rule']} with seed {split['seed']}")

@@ -11,7 +11,7 @@ import numpy as np
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.utils.arrays import Array
-from dpcml.utils.checks import check_array, check_positions, csr_from_arrays, csr_to_arrays
+from dpcml.utils.checks import check_array, csr_from_arrays, csr_to_arrays
 from dpcml.utils.errors import DataError
 
 
@@ -72,7 +72,6 @@ def from_arrays(numbers: Mapping[str, Array], texts: Mapping[str, Any], said: Ma
     n_users, n_items = int(said["users"]), int(said["items"])
     indptr = check_array(numbers, "seen.indptr", (n_users + 1,), "iu")
     indices = check_array(numbers, "seen.indices", (int(said["positives"]),), "iu")
-    check_positions("seen items", indptr, indices, n_items, ascending=True)
     user_ids, item_ids = (
         _text(texts, name, count) if name in texts else check_array(numbers, name, (count,), "i")
         for name, count in (("user_ids", n_users), ("item_ids", n_items))

@@ -41,8 +41,7 @@ def below_threshold(values: Array, min_rating: float | None) -> BoolArray:
     [False, True, False]
     """
     if min_rating is not None:
-        if not np.isfinite(min_rating):
-            raise ParameterError(f"min_rating={min_rating!r}: must be a finite number")
+        check_rating(min_rating)
         return np.asarray(values < min_rating)
     if len(values) and values.min() < 0:
         raise DataError(
@@ -50,6 +49,24 @@ def below_threshold(values: Array, min_rating: float | None) -> BoolArray:
             " pass min_rating to turn ratings into positives"
         )
     return np.zeros(len(values), dtype=bool)
+
+
+def check_rating(min_rating: Any) -> None:
+    """Raise `ParameterError` unless the threshold is a finite number.
+
+    Examples
+    --------
+    >>> check_rating("x")
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: min_rating='x': must be a finite number
+    """
+    if (
+        isinstance(min_rating, bool)
+        or not isinstance(min_rating, (int, float, np.number))
+        or not np.isfinite(min_rating)
+    ):
+        raise ParameterError(f"min_rating={min_rating!r}: must be a finite number")
 
 
 def check_codes(codes: IntArray, count: int, kind: str) -> None:

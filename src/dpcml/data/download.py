@@ -19,6 +19,7 @@ from dpcml.utils.errors import DownloadError
 CHUNK = 1 << 16  # bytes read at once
 RETRIES = 3  # further attempts after one that broke off
 TIMEOUT = 30  # seconds without a byte after which an attempt has broken off
+MAX_DOWNLOAD, MAX_UNPACKED = 4 * 10**9, 16 * 10**9  # bytes; many times the largest named set
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # HTTP states that a later attempt may not meet
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in total if known
 
@@ -29,7 +30,7 @@ def download(part: Download, folder: Path, progress: Progress | None) -> None:
         return  # unpacked by an earlier call that failed later
     target = folder / part.file
     downloader = ResumingDownloader(target, progress)
-    processor = pooch.Unzip(extract_dir=f"{part.file}.unzip") if part.members else None
+    processor = _check_and_unzip(part) if part.members else None
     try:
         pooch.get_logger().setLevel("WARNING")
         found = pooch.retrieve(part.url, part.known_hash, part.file, folder, processor, downloader)
@@ -46,6 +47,24 @@ def download(part: Download, folder: Path, progress: Progress | None) -> None:
         raise DownloadError(f"{part.url}: {error}") from None
     finally:
         shutil.rmtree(folder / f"{part.file}.unzip", ignore_errors=True)
+
+
+def _check_and_unzip(part: Download) -> Callable[..., list[str]]:
+    """Return pooch's unpacking, after a look at what the archive would unpack to.
+
+    The zip module stops at the size that an archive declares for a member, so that the declared sizes can be trusted.
+    """
+    unzip = pooch.Unzip(extract_dir=f"{part.file}.unzip")
+
+    def process(archive: str, action: str, store: Any) -> list[str]:
+        with zipfile.ZipFile(archive) as packed:
+            size = sum(member.file_size for member in packed.infolist())
+        if size > MAX_UNPACKED:
+            raise zipfile.BadZipFile(f"it unpacks to {size:,} bytes, at most {MAX_UNPACKED:,} are taken")
+        found: list[str] = unzip(archive, action, store)
+        return found
+
+    return process
 
 
 def _take_members(part: Download, found: list[Path], folder: Path) -> None:
@@ -117,16 +136,26 @@ class ResumingDownloader:
             done = self._size() if answer.status_code == 206 else 0
             length = answer.headers.get("Content-Length")
             total = None if length is None else done + int(length)
+            self._check_size(url, total or 0)
             if not done:
                 self._remember(answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", ""))
             with self.part.open("ab" if done else "wb") as file:
                 self.progress(done, total)
                 for chunk in answer.iter_content(CHUNK):
                     done += file.write(chunk)
+                    self._check_size(url, done)
                     self.progress(done, total)
         if total is not None and done < total:
             raise requests.ConnectionError(f"the connection broke off after {done:,} of {total:,} bytes")
         return None
+
+    def _check_size(self, url: str, size: int) -> None:
+        if size > MAX_DOWNLOAD:
+            self.part.unlink(missing_ok=True)
+            self.validator.unlink(missing_ok=True)
+            raise DownloadError(
+                f"{url}: larger than {MAX_DOWNLOAD:,} bytes, as no known data set is; check the address"
+            )
 
     def _remember(self, etag: str, date: str) -> None:
         """Keep what identifies the file on the server; a weak ETag cannot."""

@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.csr import below_threshold, check_codes, csr_of_pairs, matrix_entries
-from dpcml.data.items import ItemTable, id_array, known, unique_ids
+from dpcml.data.items import ItemTable, id_array, id_row, known, unique_ids
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
+from dpcml.utils.checks import check_positions
 from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class Interactions:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen(np.asarray(value)))
+        if self.user_ids.ndim != 1:
+            raise DataError(f"user_ids has {self.user_ids.ndim} dimensions: pass one id per user")
+        for name in ("indptr", "indices"):
+            array = getattr(self, name)
+            if array.ndim != 1 or array.dtype.kind not in "iu":
+                raise DataError(f"{name} of type {array.dtype} and shape {array.shape}: pass whole numbers in one row")
         if self.indptr.shape != (self.n_users + 1,) or self.indptr[-1] != self.n_positives:
             raise DataError(
                 f"indptr of shape {self.indptr.shape} does not fit {self.n_users} users"
@@ -100,6 +107,8 @@ class Interactions:
             )
         if self.timestamps is not None and self.timestamps.shape != self.indices.shape:
             raise DataError(f"{len(self.timestamps)} timestamps for {self.n_positives} positives: pass one each")
+        # Compiled kernels do not check bounds: a position out of range would end the process.
+        check_positions("indices", self.indptr, self.indices, self.n_items, ascending=True)
 
     @classmethod
     def from_csr(
@@ -281,11 +290,11 @@ class Interactions:
 
     def user_rows(self, ids: Sequence[Any] | Array) -> IntArray:
         """Return the row of each external user id, or say which id is unknown."""
-        return known(self.user_ids, np.atleast_1d(id_array(ids)), "user", self.user_order)
+        return known(self.user_ids, id_row(ids, "user"), "user", self.user_order)
 
     def item_columns(self, ids: Sequence[Any] | Array) -> IntArray:
         """Return the column of each external item id, or say which id is unknown."""
-        return known(self.item_ids, np.atleast_1d(id_array(ids)), "item", self.items.order)
+        return known(self.item_ids, id_row(ids, "item"), "item", self.items.order)
 
     @cached_property
     def user_order(self) -> IntArray:

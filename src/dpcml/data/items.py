@@ -53,7 +53,10 @@ def id_array(ids: Sequence[Any] | Array) -> Array:
     >>> id_array([3, 1]), id_array(["a", 7])
     (array([3, 1]), array(['a', '7'], dtype=object))
     """
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:  # NumPy's word on nested sequences of different lengths
+        raise DataError(f"{_some(ids)}: ids must be single values, not sequences of different lengths") from None
     if array.dtype.kind in "iu" and not (array.dtype.itemsize == 8 and (array > _LARGEST).any()):
         return array.astype(np.int64, copy=False)
     if not array.size and array.dtype.kind == "f":  # an empty list
@@ -62,6 +65,29 @@ def id_array(ids: Sequence[Any] | Array) -> Array:
     if array.dtype == object and all(type(value) is str for value in values):
         return array
     return np.array([str(value) for value in values], dtype=object).reshape(array.shape)
+
+
+def id_row(ids: Any, kind: str) -> Array:
+    """Return one id or a sequence of ids as an array of one dimension.
+
+    Examples
+    --------
+    >>> id_row("ann", "user"), id_row([3, 1], "item")
+    (array(['ann'], dtype=object), array([3, 1]))
+    >>> id_row([[3, 1]], "item")
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.DataError: [[3, 1]]: item ids of 2 dimensions; pass one id, or a sequence of ids
+    """
+    array = np.atleast_1d(id_array(ids))
+    if array.ndim != 1:
+        raise DataError(f"{_some(ids)}: {kind} ids of {array.ndim} dimensions; pass one id, or a sequence of ids")
+    return array
+
+
+def _some(ids: Any) -> str:
+    text = repr(ids)
+    return text if len(text) < 100 else f"{text[:100]} ..."
 
 
 def as_integer(value: str) -> int | None:
@@ -205,7 +231,7 @@ class ItemTable:
     order: IntArray = field(init=False, repr=False)  # positions by ascending id
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ids", frozen(id_array(self.ids)))
+        object.__setattr__(self, "ids", frozen(id_row(self.ids, "item")))
         object.__setattr__(self, "order", frozen(np.argsort(self.ids, kind="stable")))
         ordered = self.ids[self.order]
         twice = ordered[1:][ordered[1:] == ordered[:-1]].tolist()

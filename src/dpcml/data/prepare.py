@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from dpcml.data.columns import Where, assign_columns, encode_ids, numbers, seconds
+from dpcml.data.csr import check_rating
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
 from dpcml.utils.arrays import BoolArray
@@ -44,9 +45,8 @@ class Rules:
     def __post_init__(self) -> None:
         for name in ("min_user_interactions", "min_item_interactions", "core"):
             at_least(name, getattr(self, name), 1)
-        least: Any = self.min_rating
-        if least is not None and (not isinstance(least, (int, float, np.number)) or not np.isfinite(least)):
-            raise ParameterError(f"min_rating={least!r}: must be a finite number")
+        if self.min_rating is not None:
+            check_rating(self.min_rating)
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Rules:

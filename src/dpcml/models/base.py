@@ -13,7 +13,7 @@ from scipy import sparse
 
 import dpcml
 from dpcml.data.interactions import Interactions, as_interactions
-from dpcml.models.parameters import Removed, current_params
+from dpcml.models.parameters import Removed, check_sizes, current_params
 from dpcml.retrieval.exact import best_by_scores
 from dpcml.retrieval.explain import Reason, by_cooccurrence
 from dpcml.retrieval.request import UserBatch, allowed_items, likes_of
@@ -22,6 +22,9 @@ from dpcml.training.trainer import Callback, FitOptions
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, check_array, csr_from_arrays, csr_to_arrays, one_id, share
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
+from dpcml.utils.memory import check_memory
+
+STATES = 3  # copies of the vectors while training: themselves and, for each number, two of the optimizer
 
 
 class Lists(NamedTuple):
@@ -52,6 +55,7 @@ class Recommender(ABC):
 
     def __post_init__(self) -> None:
         self._check()
+        check_sizes(self.get_params())
 
     def _check(self) -> None:  # noqa: B027 (a model may have no parameters)
         """Raise a `ParameterError` for a hyper-parameter out of range."""
@@ -63,6 +67,11 @@ class Recommender(ABC):
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of each fitted array or sparse matrix of float32; ``train_`` is set."""
+
+    def _bytes_needed(self, train: Interactions) -> int:
+        """Return an estimate of the memory that training takes, without the data."""
+        vectors = train.n_users * getattr(self, "n_vectors", 1) + train.n_items
+        return 4 * STATES * vectors * getattr(self, "dim", 0)
 
     @with_old_keywords
     def fit(
@@ -100,6 +109,9 @@ class Recommender(ABC):
         data = as_interactions(train)
         if not data.n_positives:
             raise DataError(f"{type(self).__name__} cannot learn from {data!r}: training needs at least one positive")
+        check_memory(
+            type(self).__name__, self._bytes_needed(data), "lower dim or n_vectors, or take fewer items or users"
+        )
         self._fit(data, None if valid is None else as_interactions(valid), options)
         self.train_ = data
         return self
@@ -262,7 +274,10 @@ class Recommender(ABC):
 
     def _rows(self, users: Sequence[int] | IntArray) -> IntArray:
         """Return user rows as an array, checked against the training data."""
-        rows = np.atleast_1d(np.asarray(users))
+        try:
+            rows = np.atleast_1d(np.asarray(users))
+        except ValueError:  # nested sequences of different lengths
+            rows = np.empty((0, 0))
         n_users = self.check_fitted().n_users
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
             raise ParameterError(f"users={users!r}: pass a sequence of row positions")
@@ -323,7 +338,7 @@ class Recommender(ABC):
         (array([1]), 'because you like 0')
         """
         train = self.check_fitted()
-        batch = UserBatch.known(train, train.user_rows(np.atleast_1d(users)))
+        batch = UserBatch.known(train, train.user_rows(users))
         candidates = allowed_items(train, items, where)
         lists = self.top_items(batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, explain=explain)
         return self._with_ids(lists, np.ndim(users) == 0, explain)
@@ -448,7 +463,7 @@ class Recommender(ABC):
         """
         train = self.check_fitted()
         users = UserBatch.known(train, train.user_rows(one_id("user", user)))
-        return self._reasons(users, train.item_columns(np.atleast_1d(items))[None])[0]
+        return self._reasons(users, train.item_columns(items)[None])[0]
 
     def _reasons(self, users: UserBatch, best: IntArray) -> list[list[Reason]]:
         """Return a reason for each item of each list; -1 ends a list."""

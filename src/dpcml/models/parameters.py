@@ -90,3 +90,23 @@ def current_params(model: type[Recommender], given: Mapping[str, Any], *, warn: 
     if not warn:
         return {model.renamed_params.get(name, name): value for name, value in found.items()}
     return rename_arguments(model.__name__, found, model.renamed_params, stacklevel=4)
+
+
+# Largest values: memory and time grow with each, and no use of more is known.
+LARGEST = {"dim": 65_536, "n_vectors": 1_024, "n_candidates": 65_536, "n_slots": 65_536, "batch_size": 2**24}
+
+
+def check_sizes(parameters: Mapping[str, Any]) -> None:
+    """Raise `ParameterError` for a size that would only fill the memory or never end.
+
+    Examples
+    --------
+    >>> check_sizes({"dim": 10**9})
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: dim=1000000000: must be at most 65,536; memory and time grow with it
+    """
+    for name, most in LARGEST.items():
+        value = parameters.get(name)
+        if value is not None and value > most:
+            raise ParameterError(f"{name}={value!r}: must be at most {most:,}; memory and time grow with it")

@@ -7,8 +7,10 @@ is among a user's n best is among the n best of the vector that it is nearest to
 from __future__ import annotations
 
 import hashlib
+import mmap
+import warnings
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -16,11 +18,14 @@ import numpy as np
 
 from dpcml.retrieval.exact import Catalogue, Seen, best_by_distance
 from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.errors import DataError, RecoveryWarning
 from dpcml.utils.files import atomic, cache_folder
 from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 EXTRA = "serve"
+MAGIC = b"dpcml index 1\n"  # begins the last bytes of a file: key and checksum follow
+FOOTER = len(MAGIC) + 32 + 32
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,45 @@ class AnnIndex:
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write the index to a file, as a whole or not at all; the vectors themselves are not in it."""
+        """Write the index to a file, as a whole or not at all; the vectors themselves are not in it.
+
+        The file ends with checksums of the vectors that the index is of, and of the index.
+        """
         with atomic(path) as temporary:
-            self._index.save(str(temporary))
+            try:
+                self._index.save(str(temporary))
+            except RuntimeError as error:  # usearch's word for a full disk, among others
+                raise DataError(f"{path}: cannot be written ({error}); make room or set DPCML_CACHE") from None
+            with temporary.open("rb+") as file:
+                digest = hashlib.file_digest(file, "sha256").digest()
+                file.write(MAGIC + self.key + digest)  # the file is at its end
 
     def load(self, path: str | Path) -> AnnIndex:
-        """Map an index that was saved into memory."""
-        self._index = require("usearch.index", EXTRA).Index.restore(str(path), view=True)
+        """Map an index that was saved into memory; raise `DataError` if it is damaged or of other vectors.
+
+        The library trusts what it maps: without the check a flipped bit would end the process.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read ({error})") from None
+        body, end = view[:-FOOTER], bytes(view[-FOOTER:])
+        if not end.startswith(MAGIC) or hashlib.sha256(body).digest() != end[-32:]:
+            raise DataError(f"{path}: damaged index, its checksum is not that of the file that was saved")
+        if end[len(MAGIC) : -32] != self.key:
+            raise DataError(f"{path}: an index of other vectors or settings")
+        self._index, self._body = require("usearch.index", EXTRA).Index.restore(body, view=True), body
         self.search_width(self.settings.search_width)
         return self
+
+    @cached_property
+    def key(self) -> bytes:
+        """SHA-256 of vectors, settings and the version of the library: what makes an index the right one."""
+        version = require("usearch", EXTRA).__version__
+        digest = hashlib.sha256(f"{self.items.shape} {self.settings} {version}".encode())
+        digest.update(np.ascontiguousarray(self.items, dtype=np.float32).data)
+        return digest.digest()
 
     def search_width(self, width: int) -> None:
         """Change how many candidates a search keeps: more find more, and take longer."""
@@ -168,17 +203,23 @@ def index_of(items: FloatArray, settings: IndexSettings | None = None, build: bo
         How it is built and searched.
     build
         Whether a new one is made; without it, None comes back where there is none.
+
+    A damaged file gives a `RecoveryWarning`: with ``build`` a new index takes its place, without it search is exact.
     """
     index = AnnIndex(items, settings)
-    version = require("usearch", EXTRA).__version__
-    digest = hashlib.sha256(f"{items.shape} {index.settings} {version}".encode())
-    digest.update(np.ascontiguousarray(items, dtype=np.float32).data)
-    path = cache_folder() / "indexes" / f"{digest.hexdigest()[:32]}.usearch"
+    path = cache_folder() / "indexes" / f"{index.key.hex()[:32]}.index"
     if path.is_file():
-        return index.load(path)
+        try:
+            return index.load(path)
+        except DataError as error:
+            way = "a new one is built" if build else "search is exact; remove the file, or build the index anew"
+            warnings.warn(f"{error}: {way}", RecoveryWarning, stacklevel=2)
     if not build:
         return None
-    index.build().save(path)
+    try:
+        index.build().save(path)
+    except DataError as error:  # it serves this process all the same
+        warnings.warn(f"the index is not kept for the next start: {error}", RecoveryWarning, stacklevel=2)
     return index
 
 

@@ -22,14 +22,13 @@ from dpcml.retrieval.projection import ItemMap, project_items
 from dpcml.serving.errors import APIError, to_json
 from dpcml.serving.monitoring import log_event
 from dpcml.serving.search import TextSearch
-from dpcml.storage import load, read_card
+from dpcml.storage import load_with_card
 from dpcml.utils.arrays import IntArray
-from dpcml.utils.errors import DataError, DpcmlError
+from dpcml.utils.errors import DpcmlError
 
 CACHED_ITEMS = 20_000  # items whose description is kept in memory
 CACHED_USERS = 100_000  # users whose row is kept in memory
 MAX_JSON_INT = 2**53  # larger integers are rounded by JSON readers that use floating point numbers
-ATTEMPTS = 2  # to load a folder that is replaced while it is read
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +73,7 @@ class LoadedModel:
         index
             Build an approximate index of a large catalogue, unless there is one in the cache folder.
         """
-        for attempt in range(ATTEMPTS):
-            try:
-                card = read_card(directory)
-                model = load(directory, mapped=False)
-                if read_card(directory) != card:
-                    raise DataError(f"{directory}: is being replaced; try again when that is done")
-                break
-            except DataError:
-                if attempt + 1 == ATTEMPTS:
-                    raise
+        model, card = load_with_card(directory, mapped=False)
         if index and isinstance(model, MultiInterest):
             model.prepare_index()
         now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -265,7 +265,7 @@ class Trainer:
         a break.
         """
         history, best = History(self.metric), dict[str, Array]()
-        if resume and checkpointer is not None and checkpointer.path.exists():
+        if resume and checkpointer is not None and checkpointer.exists():
             history, best = _restore(learner, checkpointer)
         shown = progress or Progress(self.epochs, shown=False)
         shown.done = done = len(history.epochs)

@@ -103,7 +103,10 @@ def one_id(name: str, value: Any) -> Array:
     ...
     dpcml.utils.errors.ParameterError: user=[3, 4]: pass one id; for several, call this once for each
     """
-    found = np.atleast_1d(value)
+    try:
+        found = np.atleast_1d(value)
+    except ValueError:  # nested sequences of different lengths
+        found = np.empty(0)
     if found.shape != (1,):
         raise ParameterError(f"{name}={value!r}: pass one id; for several, call this once for each")
     return found
@@ -178,14 +181,15 @@ def check_positions(name: str, indptr: Array, indices: Array, n_columns: int, *,
     ...
     dpcml.utils.errors.DataError: seen items: position 7 in a row of 5
     """
-    if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
         raise DataError(f"{name}: its rows do not cover its {len(indices):,} entries")
     if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
         wrong = indices.min() if indices.min() < 0 else indices.max()
         raise DataError(f"{name}: position {wrong} in a row of {n_columns:,}")
     if ascending:
-        falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1
-        if not np.isin(falls, indptr).all():
+        falls = np.append(False, indices[1:] <= indices[:-1])[: len(indices)]
+        falls[indptr[:-1][indptr[:-1] < len(indices)]] = False  # a new row begins
+        if falls.any():
             raise DataError(f"{name}: positions within a row must ascend")
 
 

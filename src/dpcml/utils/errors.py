@@ -38,6 +38,10 @@ class MissingExtraError(DpcmlError, ImportError):
     """An optional dependency is not installed."""
 
 
+class RecoveryWarning(UserWarning):
+    """Something on disk is missing or damaged, and something else that is sound is used in its place."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown name: the most similar known name, or all known names.
 

@@ -1,33 +1,25 @@
-"""Files: atomic writes of files and folders, arrays from safetensors files, the cache folder."""
+"""Files: atomic writes of files and folders, errors of a full disk, the cache folder."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import glob
-import hashlib
-import json
-import mmap
 import os
+import re
 import secrets
 import shutil
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from math import prod
 from pathlib import Path
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
-
-from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError
 
 # Errors of the device: no space left, quota, file too big, read-only, broken.
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
-_TYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?",
-    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
-}  # fmt: skip
+LOCK_SECONDS = 10  # longest wait for a writer that replaces a folder, which takes milliseconds
 
 
 @contextmanager
@@ -59,12 +51,38 @@ def atomic(path: str | Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
-        if error.filename != str(temporary) and error.errno not in NO_ROOM:
+    except BaseException as error:
+        reason = no_room(error)
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            reason = error.strerror
+        if reason is None:
             raise  # the block failed for another reason than this file
-        raise DataError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
+        raise DataError(f"{path}: cannot be written ({reason}); choose another place") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def no_room(error: BaseException) -> str | None:
+    """Return why a device took no more bytes, if an error says so; None for all other errors.
+
+    Libraries written in Rust (polars, safetensors) raise errors of their own, or panic, with the number of the
+    system's error in the text.
+
+    Examples
+    --------
+    >>> no_room(OSError(errno.ENOSPC, "No space left on device"))
+    'No space left on device'
+    >>> no_room(RuntimeError("I/O error: File too large (os error 27)"))
+    'File too large'
+    >>> no_room(KeyError("a")) is None
+    True
+    """
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, OSError) and re.search(r"\d+ requested and \d+ written", str(error)):
+        number = errno.ENOSPC  # NumPy's word on it
+    if number is None and (found := re.search(r"os error (\d+)|code: (\d+), kind: ", str(error))):
+        number = int(found.group(1) or found.group(2))
+    return os.strerror(number) if number in NO_ROOM else None
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -87,7 +105,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder beside ``path``; it replaces ``path`` when the block succeeds.
 
     Its files are flushed to disk before the rename. When the block raises, an older folder at ``path`` stays unchanged.
-    After a crash, `present` returns a complete folder: the old one or the new one.
+    After a crash, `dpcml.utils.snapshots.open_folder` finds a complete folder: the old one or the new one.
 
     Examples
     --------
@@ -103,17 +121,22 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     lock = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clear(path)
-        new.mkdir()
-        lock = os.open(new, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(path.parent):  # else another writer might clear our folder away before we lock it
+            _clear(path)
+            new.mkdir()
+            lock = os.open(new, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield new
         for file in new.iterdir():
             _flush(file)
         _flush(new)
         _swap(new, path)
-    except OSError as error:
-        reason = error.strerror or error
+    except BaseException as error:
+        reason = no_room(error)
+        if reason is None and isinstance(error, OSError):
+            reason = error.strerror or str(error)
+        if reason is None:
+            raise
         raise DataError(f"{path}: cannot be written ({reason}); make room or choose another place") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -121,38 +144,67 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
             os.close(lock)
 
 
-def present(path: str | Path) -> Path:
-    """Return the path of a folder that `atomic_folder` wrote; after a crash this is the folder that was to be replaced.
+@contextmanager
+def locked(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold a lock on a folder; several processes may share it, or one has it alone.
+
+    Where the file system has no locks, or somebody keeps one for longer than `LOCK_SECONDS`, the block runs without.
 
     Examples
     --------
-    >>> present("no/such/folder").as_posix()
-    'no/such/folder'
+    >>> with locked("."):
+    ...     pass
     """
-    path, aside = Path(path), _aside(Path(path))
-    return aside if not path.exists() and aside.is_dir() else path
+    handle = os.open(folder, os.O_RDONLY)
+    end = time.monotonic() + LOCK_SECONDS
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.002)
+            except OSError:
+                break
+        yield
+    finally:
+        os.close(handle)
 
 
-def _aside(path: Path) -> Path:
+def aside_of(path: Path) -> Path:
+    """Return where `atomic_folder` keeps the old folder for the moment between its two renames.
+
+    Examples
+    --------
+    >>> aside_of(Path("models/a")).name
+    '.a.replaced'
+    """
     return path.with_name(f".{path.name}.replaced") if path.name else path
 
 
 def _swap(new: Path, path: Path) -> None:
-    """Replace the old folder by the new one; at every moment `present` finds one of them."""
-    aside = _aside(path)
-    if path.exists():
-        if aside.exists():
-            shutil.rmtree(aside)
-        path.rename(aside)
-        try:
+    """Replace the old folder by the new one; the old one ends at the path of ``new``, where it is removed.
+
+    A crash between the two renames leaves the old folder aside, where readers find it.
+    """
+    aside = aside_of(path)
+    with locked(path.parent):
+        if path.exists():
+            if aside.exists():
+                shutil.rmtree(aside)
+            path.rename(aside)
+            try:
+                new.rename(path)
+            except BaseException:
+                aside.rename(path)
+                raise
+        else:
             new.rename(path)
-        except BaseException:
-            aside.rename(path)
-            raise
-    else:
-        new.rename(path)
-    _flush(path.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+        if aside.exists():
+            aside.rename(new)  # from here on it cannot answer for a folder that somebody removes
+        _flush(path.parent)
 
 
 def _clear(path: Path) -> None:
@@ -175,96 +227,52 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def map_arrays(path: str | Path) -> dict[str, Array]:
-    """Return the arrays of a safetensors file as read-only views of the memory-mapped file.
-
-    The mapping lives as long as one of the arrays, even if the file has been replaced or removed.
+def full_path(path: str | Path) -> Path:
+    """Return the full path; raise `DataError` for a relative one when the current folder has been deleted.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from safetensors.numpy import save_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_file({"a": np.eye(2)}, Path(folder) / "a.safetensors")
-    ...     arrays = map_arrays(Path(folder) / "a.safetensors")
-    >>> arrays["a"].tolist(), arrays["a"].flags.owndata, arrays["a"].flags.writeable
-    ([[1.0, 0.0], [0.0, 1.0]], False, False)
+    >>> full_path(".") == Path.cwd()
+    True
     """
-    path = Path(path)
     try:
-        with safe_open(path, framework="numpy"):  # checks the header and the size
-            pass
-        with path.open("rb") as file:
-            view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(f"{path.name} is damaged or no safetensors file ({error})") from None
-    return _views(view, path.name)
-
-
-def read_arrays(path: str | Path, sha256: str | None = None) -> dict[str, Array]:
-    """Return the arrays of a safetensors file, read into memory and checked against a checksum.
-
-    Later changes to the file, even in place, do not change the arrays. The arrays are read-only.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    sha256
-        Expected checksum of the file; None skips the check.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from safetensors.numpy import save_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_file({"a": np.eye(2)}, Path(folder) / "a.safetensors")
-    ...     read_arrays(Path(folder) / "a.safetensors", sha256="f00")
-    Traceback (most recent call last):
-    ...
-    dpcml.utils.errors.DataError: a.safetensors is damaged: its checksum is not that of the file that was saved
-    """
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path.name} cannot be read ({error.strerror})") from None
-    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-        raise DataError(f"{path.name} is damaged: its checksum is not that of the file that was saved")
-    try:
-        return _views(data, path.name)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path.name} is damaged or no safetensors file ({error})") from None
-
-
-def _views(view: mmap.mmap | bytes, file: str) -> dict[str, Array]:
-    start = 8 + int.from_bytes(view[:8], "little")
-    header = json.loads(view[8:start])
-    header.pop("__metadata__", None)
-    return {name: _array(view, file, name, entry, start) for name, entry in header.items()}
-
-
-def _array(view: mmap.mmap | bytes, file: str, name: str, entry: dict[str, object], start: int) -> Array:
-    if entry["dtype"] not in _TYPES:
-        raise DataError(f"{file}: array {name!r} is of type {entry['dtype']}, which NumPy does not have")
-    shape: tuple[int, ...] = tuple(entry["shape"])  # type: ignore[arg-type]
-    kind = np.dtype(_TYPES[str(entry["dtype"])])
-    if not prod(shape):
-        return np.empty(shape, kind)
-    begin: int = entry["data_offsets"][0]  # type: ignore[index]
-    return np.frombuffer(view, kind, prod(shape), start + begin).reshape(shape)
+        return Path(path).resolve()
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: the current folder has been deleted; change to another, or give a full path"
+        ) from None
 
 
 def cache_folder() -> Path:
     """Return the folder for files that can be computed or downloaded again.
 
-    It is ``$DPCML_CACHE``, else ``$XDG_CACHE_HOME/dpcml``, else ``~/.cache/dpcml``.
+    It is ``$DPCML_CACHE``, else ``$XDG_CACHE_HOME/dpcml``, else ``~/.cache/dpcml``, else, for a user without a home
+    folder, one in the folder for temporary files.
 
     Examples
     --------
     >>> isinstance(cache_folder(), Path)
     True
     """
-    cache = os.environ.get("DPCML_CACHE")
-    general = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) if cache else Path(general) / "dpcml"
+    cache, general = os.environ.get("DPCML_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = Path(cache).expanduser() if cache else Path(general or "~/.cache").expanduser() / "dpcml"
+    except RuntimeError:  # there is no home folder for the ~
+        return temporary_cache_folder()
+    return temporary_cache_folder() if folder.parts[0].startswith("~") else folder  # HOME may be a ~ itself
+
+
+def temporary_cache_folder() -> Path:
+    """Return a cache folder of this user among the temporary files; it need not exist.
+
+    Examples
+    --------
+    >>> temporary_cache_folder().name.startswith("dpcml-")
+    True
+    """
+    name = f"dpcml-{os.getuid()}"
+    with suppress(FileNotFoundError):  # nothing can be written, or the current folder is gone
+        place = tempfile.gettempdir()
+        if Path(place) != Path.cwd():  # its last resort, which is no place for a cache
+            return Path(place) / name
+    return Path("/tmp") / name

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dpcml.utils.errors import DataError, ParameterError
+
+# C0 without tab and line feed, delete, C1, and what turns the direction of a line.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -32,6 +36,19 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "  ".join([first, *others]).rstrip()
 
     return "\n".join([line(header), "-" * (sum(widths) + 2 * (len(widths) - 1)), *map(line, rows)])
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose control characters are spelled out, so that an id cannot command a terminal.
+
+    Line breaks and tabs stay.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mred\x07"))
+    \x1b[31mred\x07
+    """
+    return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -13,6 +13,8 @@ import numpy as np
 
 from dpcml.utils.errors import ParameterError
 
+MAX_THREADS = 1024  # each has a stack, and waits for all others after every batch
+
 
 def thread_count(n_threads: int | None = None) -> int:
     """Return the number of threads to use: ``n_threads``, or $DPCML_THREADS, or all cores this process may run on.
@@ -30,6 +32,9 @@ def thread_count(n_threads: int | None = None) -> int:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
         raise ParameterError(f"n_threads={n_threads!r}: must be a whole number of at least 1, or None for all cores")
+    if n_threads > MAX_THREADS:
+        cores = f"{os.cpu_count() or 1} cores here"
+        raise ParameterError(f"n_threads={n_threads}: must be at most {MAX_THREADS:,}; more than the {cores} only wait")
     return n_threads
 
 
