@@ -6,7 +6,7 @@ from .dpcml import GFJA as GFJA
 from .implicit_mf import BPR as BPR
 from .implicit_mf import IALS as IALS
 from .implicit_mf import ImplicitMF as ImplicitMF
-from .item_item import EASE as EASE
+from .ease import EASE as EASE
 from .item_item import ItemKNN as ItemKNN
 from .item_item import RP3Beta as RP3Beta
 from .multi_interest import MultiInterest as MultiInterest
