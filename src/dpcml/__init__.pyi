@@ -9,6 +9,7 @@ from .evaluation.compare import compare as compare
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.report import Report as Report
 from .models.base import Recommender as Recommender
+from .models.blend import Blend as Blend
 from .models.dpcml import CML as CML
 from .models.dpcml import DPCML as DPCML
 from .models.dpcml import GFJA as GFJA

@@ -217,7 +217,7 @@ def _card(model: Recommender, train: Interactions) -> dict[str, Any]:
         "format": FORMAT,
         "model": model.name,
         "class": type(model).__name__,
-        "parameters": model.get_params(),
+        "parameters": model.plain_params(),
         "version": version(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         **metadata(train),

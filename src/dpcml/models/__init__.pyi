@@ -1,5 +1,6 @@
 from .base import Lists as Lists
 from .base import Recommender as Recommender
+from .blend import Blend as Blend
 from .dpcml import CML as CML
 from .dpcml import DPCML as DPCML
 from .dpcml import GFJA as GFJA

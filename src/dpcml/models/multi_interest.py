@@ -219,6 +219,14 @@ class MultiInterest(Recommender):
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
 
+    def _score_batch(self, users: UserBatch) -> FloatArray:
+        return self._from_distance(nearest_scores(self._vectors(users), self.item_vectors_))
+
+    @property
+    def multi_interest(self) -> MultiInterest | None:
+        """This model."""
+        return self
+
     def fold_in(self, items: Any) -> FloatArray:
         """Return vectors for a user who likes some items: those of training, with all item vectors fixed.
 

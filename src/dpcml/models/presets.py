@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpcml.models.base import Recommender
+from dpcml.models.blend import Blend
 from dpcml.models.dpcml import CML, DPCML, GFJA
 from dpcml.models.implicit_mf import BPR, IALS
 from dpcml.models.ease import EASE
@@ -37,6 +38,7 @@ __all__ = [
     "MODELS",
     "PRESETS",
     "AdaCML",
+    "Blend",
     "ItemKNN",
     "NeuMF",
     "Popularity",

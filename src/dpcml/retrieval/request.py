@@ -60,14 +60,19 @@ class UserBatch:
         """Return the CSR of items that are no candidates: the liked ones, or none."""
         return seen_of(self.likes) if exclude else nothing_seen(len(self))
 
+    def part(self, first: int, last: int) -> UserBatch:
+        """Return some of the users, with what was computed for them."""
+        rows, vectors = (None if of is None else of[first:last] for of in (self.rows, self.vectors))
+        profiles = None if self.profiles is None else self.profiles[first:last]
+        return UserBatch(self.likes[first:last], rows, vectors, profiles)
+
     def blocks(self, size: int) -> Iterator[UserBatch]:
         """Yield the users in batches of at most ``size``; an empty batch yields itself."""
         if len(self) <= size:
             yield self
             return
         for first in range(0, len(self), size):
-            rows = None if self.rows is None else self.rows[first : first + size]
-            yield UserBatch(self.likes[first : first + size], rows)
+            yield self.part(first, first + size)
 
 
 def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, bool]:
