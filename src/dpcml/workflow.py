@@ -207,12 +207,13 @@ def _remove_checkpoint(out: str | Path) -> None:
     folder = checkpoint_folder(out)
     name = Path(FILE)
     for file in (
-        *folder.glob(name.name),
-        *folder.glob(f".{name.stem}-*{name.suffix}"),
+        *folder.rglob(name.name),  # a blend has further ones, of its members, in folders below
+        *folder.rglob(f".{name.stem}-*{name.suffix}"),
     ):  # and temporary files of a killed run
         file.unlink(missing_ok=True)
-    with suppress(OSError):  # it does not exist, or has files of somebody else
-        folder.rmdir()
+    for place in (*folder.glob("*/"), folder):
+        with suppress(OSError):  # it does not exist, or has files of somebody else
+            place.rmdir()
 
 
 def _summary(model: Recommender, record: Mapping[str, Any], train: Interactions, seconds: float) -> dict[str, Any]:

@@ -140,6 +140,10 @@ class Recommender(ABC):
         """
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def known_params(self) -> dict[str, Any]:
+        """Return every hyper-parameter that `set_params` takes, also of models that are built only by `fit`."""
+        return self.get_params()
+
     def plain_params(self) -> dict[str, Any]:
         """Return the hyper-parameters as plain data, from which `from_arrays` builds the model."""
         return self.get_params(deep=False)

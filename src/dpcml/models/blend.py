@@ -130,6 +130,16 @@ class Blend(Recommender):
             found |= {f"{name}__{key}": value for key, value in model.get_params().items()}
         return found
 
+    def known_params(self) -> dict[str, Any]:
+        """Return every hyper-parameter that `set_params` takes, also those of the default models.
+
+        Examples
+        --------
+        >>> Blend().known_params()["ease__l2"]
+        100.0
+        """
+        return {**Blend(self._given()).get_params(), **self.get_params()}
+
     def plain_params(self) -> dict[str, Any]:
         """Return the hyper-parameters as plain data, from which `from_arrays` builds the model."""
         plain = self.get_params(deep=False)
@@ -166,7 +176,7 @@ class Blend(Recommender):
         known = self.get_params(deep=False)
         for name in values:
             if name not in known:
-                raise ParameterError(f"Blend has no parameter {name!r}: {did_you_mean(name, self.get_params())}")
+                raise ParameterError(f"Blend has no parameter {name!r}: {did_you_mean(name, self.known_params())}")
         type(self)(**{**known, **values})  # checks all of them before any is changed
         for name, value in values.items():
             setattr(self, name, value)
@@ -386,7 +396,9 @@ def _from_plain(plain: Any) -> Recommender:
         return plain
     name, parameters = plain["model"], plain["parameters"]
     if name not in MODELS:
-        raise DataError(f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}; import the module that registers it")
+        raise DataError(
+            f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}; import the module that registers it"
+        )
     kind = MODELS[name]
     if parameters.get("models") is not None:
         parameters = {**parameters, "models": [_from_plain(one) for one in parameters["models"]]}
