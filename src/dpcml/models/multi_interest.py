@@ -224,7 +224,7 @@ class MultiInterest(Recommender):
 
     @property
     def multi_interest(self) -> MultiInterest | None:
-        """This model."""
+        """The model itself."""
         return self
 
     def fold_in(self, items: Any) -> FloatArray:
