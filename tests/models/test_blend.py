@@ -1,11 +1,16 @@
 """`Blend`: what is its own; what every model must keep is in the contracts."""
 
+import json
+
 import numpy as np
 import pytest
 
-from dpcml import DPCML, EASE, Blend, Checkpoint, Interactions, ItemKNN, Popularity, load
+from dpcml import DPCML, EASE, Blend, Checkpoint, Interactions, ItemKNN, Popularity, create, load
+from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import validation
+from dpcml.export import export
 from dpcml.utils.errors import ParameterError
+from dpcml.workflow import DataSource, checkpoint_folder, evaluate_saved, train_and_save
 
 SMALL = {"n_vectors": 2, "dim": 4, "epochs": 5, "n_candidates": 3}
 
@@ -71,8 +76,8 @@ def test_interests_reasons_and_vectors_are_those_of_the_multi_interest_member(mo
     assert model.explain("user-3", [105])[0].interest is not None
     assert (model.fold_in([100, 101]) == member.fold_in([100, 101])).all()
     assert len(model.interests_new([100, 101])) == 2
-    assert model.item_vectors_ is member.item_vectors_
-    assert model.user_vectors_ is member.user_vectors_
+    assert np.shares_memory(model.item_vectors_, member.item_vectors_)
+    assert np.shares_memory(model.user_vectors_, member.user_vectors_)
     assert model.similar_users("user-3")[0].tolist() == member.similar_users("user-3")[0].tolist()
 
 
@@ -199,3 +204,28 @@ def test_each_member_in_epochs_has_a_checkpoint_of_its_own(split, tmp_path):
     assert resumed.score([0, 40]).tobytes() == whole.tobytes()
     with pytest.raises(ParameterError, match="checkpoint does not apply"):
         Blend([EASE()]).fit(split.train, checkpoint=tmp_path)
+
+
+def test_from_the_command_line_to_a_report(tmp_path, monkeypatch):
+    planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
+    monkeypatch.chdir(tmp_path)
+    source = DataSource("likes.csv", {"core": 2})
+    members = [DPCML(**SMALL), DPCML(**SMALL | {"dim": 5}), EASE()]
+    found = train_and_save(create("blend", models=members), source.read(), "m", source=source)
+    assert found["epochs"] == 5
+    assert not checkpoint_folder("m").exists(), "neither the checkpoint of the first member nor that of the second"
+    report = evaluate_saved("m", protocol="released", k=(3,))
+    assert 0 <= report.metrics["NDCG@3"] <= 1
+    assert report.to_dict()["parameters"]["models"][2]["model"] == "ease"
+    json.dumps(report.to_dict())
+
+
+def test_it_is_served_and_exported_with_its_interests(model, tmp_path):
+    pytest.importorskip("fastapi")
+    from dpcml.serving.model_store import LoadedModel
+
+    loaded = LoadedModel.load(model.save(tmp_path / "blend"))
+    assert all(loaded.capabilities.values())
+    assert len(loaded.item_map.rows) == 40
+    folder = export(model, "faiss-ready", tmp_path / "arrays")
+    assert np.load(folder / "queries.npy").shape == (120, 4)

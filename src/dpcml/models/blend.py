@@ -317,11 +317,11 @@ class Blend(Recommender):
         """Vectors of the items in the member with interests; shape (items, d)."""
         return self._attribute("item_vectors_")
 
-    def _attribute(self, name: str) -> Any:
+    def _attribute(self, name: str) -> FloatArray:
         found = self.multi_interest if hasattr(self, "members_") else None
         if found is None:
             raise AttributeError(f"this Blend has no {name}: no member is fitted that knows interests")
-        return getattr(found, name)
+        return np.asarray(getattr(found, name))
 
     def interests(self, user: Any) -> list[Interest]:
         """Return a user's interests, largest share first; see `MultiInterest.interests`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -93,8 +93,8 @@ class EASE(Recommender):
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         if self.form_ != "dual":
-            scores = likes @ self.weights_
-            return np.asarray(scores.toarray() if self.form_ == "sparse" else scores)
+            found: Any = likes @ self.weights_
+            return np.asarray(found.toarray() if self.form_ == "sparse" else found)
         users = self.check_fitted().csr
         shared = likes @ users.T  # (users of the request, users): how many items they have in common
         if shared.nnz > DENSE * shared.shape[0] * shared.shape[1]:
@@ -187,7 +187,7 @@ def _dual(train: Interactions, l2: float) -> tuple[FloatArray, FloatArray]:
         inverse[rows] = _full_rows(inverse, rows)
     diagonal = np.empty(train.n_items)
     for some in _blocks(train.n_items):
-        fans = sparse.csr_array(train.by_item[some], dtype=np.float64)
+        fans = train.by_item[some].astype(np.float64)
         diagonal[some] = fans.multiply(fans @ inverse).sum(axis=1)
     return np.ascontiguousarray(inverse, dtype=np.float32), np.asarray(1 / (1 - diagonal), dtype=np.float32)
 

@@ -62,7 +62,8 @@ class UserBatch:
 
     def part(self, first: int, last: int) -> UserBatch:
         """Return some of the users, with what was computed for them."""
-        rows, vectors = (None if of is None else of[first:last] for of in (self.rows, self.vectors))
+        rows = None if self.rows is None else self.rows[first:last]
+        vectors = None if self.vectors is None else self.vectors[first:last]
         profiles = None if self.profiles is None else self.profiles[first:last]
         return UserBatch(self.likes[first:last], rows, vectors, profiles)
 
