@@ -147,8 +147,8 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     >>> from dpcml import EASE
     >>> with tempfile.TemporaryDirectory() as place:
     ...     card = read_card(save(EASE(l2=2.0).fit(np.eye(4)), Path(place) / "ease", record={"why": "a try"}))
-    >>> card["model"], card["parameters"], card["record"]
-    ('ease', {'l2': 2.0}, {'why': 'a try'})
+    >>> card["model"], card["parameters"]["l2"], card["record"]
+    ('ease', 2.0, {'why': 'a try'})
     """
     place = present(folder)
     if not place.exists():

@@ -234,9 +234,15 @@ def _summary(model: Recommender, record: Mapping[str, Any], train: Interactions,
         "data": record["source"]["data"],
         "data_hash": record["data_hash"],
         "split": record["split"],
-        "seed": model.get_params().get("random_state"),
+        "seed": _seed(model),
         "version": version(),
     }
+
+
+def _seed(model: Recommender) -> int | None:
+    """Return the seed of a model, or of its first member that has one; None if nothing is random."""
+    known = model.known_params().items()
+    return next((seed for name, seed in known if name.endswith("random_state") and seed is not None), None)
 
 
 def default_params(name: str) -> dict[str, Any]:

@@ -86,11 +86,11 @@ def test_fit_takes_the_same_keywords_everywhere(name, split, tmp_path):
         dim = {f"{own}dim": 8} if own or hasattr(model, "dim") else {}
         model.set_params(**{f"{own}epochs": 4}, **dim).fit(split.train, **options)
         assert len(model.history_.epochs) == 2
-        whole = MODELS[name](**model.get_params()).fit(split.train, split.valid)
-        stopped = MODELS[name](**model.get_params())
+        whole = MODELS[name](**model.get_params(deep=False)).fit(split.train, split.valid)
+        stopped = MODELS[name](**model.get_params(deep=False))
         at_two = {"checkpoint": Checkpoint(tmp_path / "run", every_epochs=2), "callbacks": [epochs.append]}
         stopped.fit(split.train, split.valid, **at_two, progress=False)
-        resumed = MODELS[name](**model.get_params()).fit(split.train, split.valid, **at_two, resume=True)
+        resumed = MODELS[name](**model.get_params(deep=False)).fit(split.train, split.valid, **at_two, resume=True)
         assert resumed.score([0, 5]).tobytes() == whole.score([0, 5]).tobytes()
         return
     model.fit(split.train, split.valid, progress=True)

@@ -111,18 +111,24 @@ def test_two_multi_interest_members_keep_their_own_vectors(split):
 
 
 def test_the_dial_gives_every_interest_its_share():
-    likes = np.zeros((40, 40))
     rng = np.random.default_rng(0)
-    likes[:20, :20] = rng.random((20, 20)) < 0.6
-    likes[20:, 20:] = rng.random((20, 20)) < 0.6
-    likes[0, [20, 21, 22]] = 1  # a user of both kinds, mostly of one
-    model = Blend([DPCML(n_vectors=2, dim=8, n_candidates=3), EASE(l2=5.0)]).fit(likes)
-    plain, mixed = (model.recommend(0, n=8, mix=mix, explain=True) for mix in (0.0, 1.0))
-    assert (np.diff(mixed[1]) <= 0).all()
-    assert len(set(mixed[0].tolist())) == 8
-    counts = [np.bincount([reason.interest for reason in found[2]], minlength=2).min() for found in (plain, mixed)]
-    assert counts[1] >= counts[0]
-    assert counts[1] >= 3
+    likes = rng.random((40, 40)) < 0.5
+    likes[:20, 20:] = likes[20:, :20] = False
+    likes[0, [20, 21, 22]] = True  # a user of both kinds, mostly of one
+    model = Blend([DPCML(n_vectors=2, dim=2, epochs=1, n_candidates=3), EASE(l2=5.0)]).fit(likes)
+    member = model.members_[0]  # with vectors that are interests: one for each kind of item
+    member.item_vectors_ = np.repeat([[-1, 0], [1, 0]], 20, axis=0).astype(np.float32)
+    member.item_vectors_ += rng.normal(0, 0.05, (40, 2)).astype(np.float32)
+    member.user_vectors_ = np.tile(np.array([[-1, 0], [1, 0]], np.float32), (40, 1, 1))
+    shares = []
+    for mix in (0.0, 0.5, 1.0):
+        ids, scores, reasons = model.recommend(0, n=8, mix=mix, explain=True)
+        assert len(set(ids.tolist())) == 8
+        assert (np.diff(scores) <= 0).all()
+        assert [reason.interest for reason in reasons] == (ids >= 20).astype(int).tolist()
+        shares.append(int((ids >= 20).sum()))
+    assert shares[0] <= shares[1] <= shares[2] == 4
+    assert 1 <= shares[1] <= 3
 
 
 def test_parameters_of_members_can_be_read_and_set():

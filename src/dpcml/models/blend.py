@@ -353,8 +353,9 @@ class Blend(Recommender):
             return super()._best(users, n, allowed, exclude_seen, mix)
         pool = min(max(POOL, 10 * n), int(np.count_nonzero(allowed)))
         best, scores = super()._best(users, pool, allowed, exclude_seen, 0.0)
-        shares = np.reshape([profile.shares for profile in found._profiles(users)], (len(users), -1))
-        queues, queue_scores = _queues(best, scores, found._vectors(users), found.item_vectors_, n)
+        vectors = found._vectors(users)
+        shares = np.reshape([profile.shares for profile in found._profiles(users)], vectors.shape[:2])
+        queues, queue_scores = _queues(best, scores, vectors, found.item_vectors_, n)
         return mixed_lists(queues, queue_scores, shares, n, mix)
 
 

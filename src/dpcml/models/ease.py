@@ -103,7 +103,7 @@ class EASE(Recommender):
         # The diagonal of B is 0: take out what a liked item would say of itself.
         own = np.repeat(np.arange(likes.shape[0]), np.diff(likes.indptr)), likes.indices
         scores[own] -= likes.data * (1 - 1 / self.scale_[likes.indices])
-        return np.asarray(scores * self.scale_, dtype=np.float32)
+        return np.ascontiguousarray(scores * self.scale_, dtype=np.float32)
 
     def _similarity(self, columns: IntArray) -> FloatArray:
         ones, places = np.ones(len(columns), np.float32), np.arange(len(columns) + 1)
