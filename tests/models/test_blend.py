@@ -115,7 +115,8 @@ def test_the_dial_gives_every_interest_its_share():
     likes = rng.random((40, 40)) < 0.5
     likes[:20, 20:] = likes[20:, :20] = False
     likes[0, [20, 21, 22]] = True  # a user of both kinds, mostly of one
-    model = Blend([DPCML(n_vectors=2, dim=2, epochs=1, n_candidates=3), EASE(l2=5.0)]).fit(likes)
+    members = [DPCML(n_vectors=2, dim=2, epochs=1, n_candidates=3), EASE(l2=5.0)]
+    model = Blend(members, weights=[0.1, 0.9]).fit(likes)  # EASE alone favours the larger kind
     member = model.members_[0]  # with vectors that are interests: one for each kind of item
     member.item_vectors_ = np.repeat([[-1, 0], [1, 0]], 20, axis=0).astype(np.float32)
     member.item_vectors_ += rng.normal(0, 0.05, (40, 2)).astype(np.float32)

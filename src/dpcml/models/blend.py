@@ -348,13 +348,13 @@ class Blend(Recommender):
     ) -> tuple[IntArray, FloatArray]:
         found = self.multi_interest
         if found is not None:
-            found._vectors(users)  # once for scores, interests and reasons
+            found.batch_vectors(users)  # once for scores, interests and reasons
         if not mix or found is None:
             return super()._best(users, n, allowed, exclude_seen, mix)
         pool = min(max(POOL, 10 * n), int(np.count_nonzero(allowed)))
         best, scores = super()._best(users, pool, allowed, exclude_seen, 0.0)
-        vectors = found._vectors(users)
-        shares = np.reshape([profile.shares for profile in found._profiles(users)], vectors.shape[:2])
+        vectors = found.batch_vectors(users)
+        shares = np.reshape([profile.shares for profile in found.batch_profiles(users)], vectors.shape[:2])
         queues, queue_scores = _queues(best, scores, vectors, found.item_vectors_, n)
         return mixed_lists(queues, queue_scores, shares, n, mix)
 

@@ -279,6 +279,14 @@ class MultiInterest(Recommender):
             users.vectors = self.user_vectors_[users.rows] if known else self._fold(users.likes)
         return users.vectors
 
+    def batch_vectors(self, users: UserBatch) -> FloatArray:
+        """Return the vectors of known or new users, computed once per batch; shape (users, C, d)."""
+        return self._vectors(users)
+
+    def batch_profiles(self, users: UserBatch) -> list[UserProfile]:
+        """Return the profiles of known or new users, made once per batch."""
+        return self._profiles(users)
+
     # Lists and interests
 
     def _best(
