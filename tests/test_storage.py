@@ -44,7 +44,7 @@ def test_everything_survives(tmp_path):
     model = load(tmp_path / "m")
     again = model.train_
     assert isinstance(model, EASE)
-    assert model.get_params() == {"l2": 3.0}
+    assert model.l2 == 3.0
     assert again.content_hash == train.content_hash
     assert again.split_hash == train.split_hash
     assert again.catalogue_size == 9

@@ -268,6 +268,7 @@ _RULE = "minus the smallest squared distance between the item's vector and a vec
 
 
 def _with_vectors(model: Recommender) -> MultiInterest:
-    if not isinstance(model, MultiInterest):
+    found = model.multi_interest
+    if found is None:
         raise ParameterError(f"{type(model).__name__} has no user and item vectors: export to npy, or train dpcml")
-    return model
+    return found

@@ -158,8 +158,8 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     >>> from dpcml import EASE
     >>> with tempfile.TemporaryDirectory() as place:
     ...     card = read_card(save(EASE(l2=2.0).fit(np.eye(4)), Path(place) / "ease", record={"why": "a try"}))
-    >>> card["model"], card["parameters"], card["record"]
-    ('ease', {'l2': 2.0}, {'why': 'a try'})
+    >>> card["model"], card["parameters"]["l2"], card["record"]
+    ('ease', 2.0, {'why': 'a try'})
     """
     with _opened(folder, (CARD,)) as files:
         return _card_of(folder, files.get(CARD), check=True)
@@ -221,7 +221,7 @@ def _card(model: Recommender, train: Interactions) -> dict[str, Any]:
         "format": FORMAT,
         "model": model.name,
         "class": type(model).__name__,
-        "parameters": model.get_params(),
+        "parameters": model.plain_params(),
         "version": version(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         **metadata(train),

@@ -271,13 +271,14 @@ def _remove_checkpoint(out: str | Path) -> None:
     folder = checkpoint_folder(out)
     name = Path(FILE)
     for file in (
-        *folder.glob(name.name),
-        *folder.glob(PREVIOUS),
-        *folder.glob(f".{name.stem}-*{name.suffix}"),
+        *folder.rglob(name.name),  # a blend has further ones, of its members, in folders below
+        *folder.rglob(PREVIOUS),
+        *folder.rglob(f".{name.stem}-*{name.suffix}"),
     ):  # and temporary files of a killed run
         file.unlink(missing_ok=True)
-    with suppress(OSError):  # it does not exist, or has files of somebody else
-        folder.rmdir()
+    for place in (*folder.glob("*/"), folder):
+        with suppress(OSError):  # it does not exist, or has files of somebody else
+            place.rmdir()
 
 
 def _summary(model: Recommender, record: Mapping[str, Any], train: Interactions, seconds: float) -> dict[str, Any]:
@@ -298,9 +299,15 @@ def _summary(model: Recommender, record: Mapping[str, Any], train: Interactions,
         "data": record["source"]["data"],
         "data_hash": record["data_hash"],
         "split": record["split"],
-        "seed": model.get_params().get("random_state"),
+        "seed": _seed(model),
         "version": version(),
     }
+
+
+def _seed(model: Recommender) -> int | None:
+    """Return the seed of a model, or of its first member that has one; None if nothing is random."""
+    known = model.known_params().items()
+    return next((seed for name, seed in known if name.endswith("random_state") and seed is not None), None)
 
 
 def default_params(name: str) -> dict[str, Any]:

@@ -82,13 +82,15 @@ def test_fit_takes_the_same_keywords_everywhere(name, split, tmp_path):
     assert "fit" not in vars(MODELS[name])
     if model.iterative:
         options = {"checkpoint": tmp_path, "progress": False, "callbacks": [lambda history: len(history.epochs) == 2]}
-        model.set_params(epochs=4, **({"dim": 8} if hasattr(model, "dim") else {})).fit(split.train, **options)
+        own = "" if hasattr(model, "epochs") else "dpcml__"  # the parameter of a member
+        dim = {f"{own}dim": 8} if own or hasattr(model, "dim") else {}
+        model.set_params(**{f"{own}epochs": 4}, **dim).fit(split.train, **options)
         assert len(model.history_.epochs) == 2
-        whole = MODELS[name](**model.get_params()).fit(split.train, split.valid)
-        stopped = MODELS[name](**model.get_params())
+        whole = MODELS[name](**model.get_params(deep=False)).fit(split.train, split.valid)
+        stopped = MODELS[name](**model.get_params(deep=False))
         at_two = {"checkpoint": Checkpoint(tmp_path / "run", every_epochs=2), "callbacks": [epochs.append]}
         stopped.fit(split.train, split.valid, **at_two, progress=False)
-        resumed = MODELS[name](**model.get_params()).fit(split.train, split.valid, **at_two, resume=True)
+        resumed = MODELS[name](**model.get_params(deep=False)).fit(split.train, split.valid, **at_two, resume=True)
         assert resumed.score([0, 5]).tobytes() == whole.score([0, 5]).tobytes()
         return
     model.fit(split.train, split.valid, progress=True)
@@ -181,7 +183,8 @@ def test_similar_items_or_a_clear_cannot(model):
 def test_new_users_are_served_or_there_is_a_clear_cannot(model, split):
     left, right = np.arange(100, 110), np.arange(130, 140)
     if hasattr(model, "fold_in"):  # with 100 numbers each, 40 items lie apart one by one and not by blocks
-        model = type(model)(dim=4).fit(split.train, valid=split.valid)
+        dim = "dim" if hasattr(model, "dim") else "dpcml__dim"
+        model = type(model)().set_params(**{dim: 4}).fit(split.train, valid=split.valid)
     try:
         scores = model.score_new([left, right[:3]])
     except ParameterError as error:

@@ -105,15 +105,15 @@ def similar(
 
 def interests(folder: Folder, user: User = None, history: History = None, as_json: AsJson = False) -> None:
     """Show the interests in the history of a user, largest first."""
-    from dpcml.models.multi_interest import MultiInterest
     from dpcml.storage import load
 
     if (user is None) == (history is None):
         raise ParameterError("name one of --user ID and --history ID,ID,...")
     model = load(folder)
-    if not isinstance(model, MultiInterest):
+    known = model.multi_interest
+    if known is None:
         raise ParameterError(f"{type(model).__name__} has no interests: train dpcml, cml or gfja")
-    found = model.interests(user) if history is None else model.interests_new(parse_ids(history))
+    found = known.interests(user) if history is None else known.interests_new(parse_ids(history))
     if as_json:
         named = [one.to_dict() for one in found]
         print_json({**_asked(user, history), "model": model.name, "interests": named})

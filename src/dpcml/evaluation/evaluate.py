@@ -12,7 +12,7 @@ import numpy as np
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.evaluation import groups
 from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, metric_cutoff, select
-from dpcml.evaluation.ranks import Scorer, rank_held_out
+from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
 from dpcml.evaluation.report import Report
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.deprecation import renamed
@@ -108,7 +108,7 @@ def evaluate(
     counted = {name: int((~np.isnan(values)).sum()) for name, values in per_user.items()}
     means = {name: float(np.nanmean(v)) if counted[name] else float("nan") for name, v in per_user.items()}
     name = str(getattr(model, "name", type(model).__name__))
-    parameters: dict[str, Any] = getattr(model, "get_params", dict)()
+    parameters: dict[str, Any] = getattr(model, "plain_params", getattr(model, "get_params", dict))()
     return Report(
         label=label or name,
         model=name,
@@ -142,8 +142,18 @@ def validation(
     True
     """
     metric_cutoff(metric)
+    return validation_value(rank_held_out(model, train, valid, top=0, n_threads=n_threads), metric)
+
+
+def validation_value(ranks: Ranks, metric: str) -> float:
+    """Return one accuracy metric of ranks of validation positives, see `validation`.
+
+    Examples
+    --------
+    >>> round(validation_value(Ranks.from_places([[0, 1, 7]]), "P@3"), 3)
+    0.667
+    """
     chosen = select(metric)
-    ranks = rank_held_out(model, train, valid, top=0, n_threads=n_threads)
     for protocol in ("released", "text"):
         values = chosen.compute(MetricInput(ranks, PROTOCOLS[protocol]))[0][metric]
         if not np.isnan(values).all():

@@ -1,4 +1,4 @@
-"""Item-item models: nearest neighbours by co-occurrence, and weights of random walks between items."""
+"""Item-item models: nearest neighbours by co-occurrence, random walks between items, and regressions on neighbours."""
 
 from __future__ import annotations
 
@@ -114,3 +114,70 @@ def walk_sources(user_ptr, items, item_ptr, users, user_weight, item_weight, pen
         reached[near] = False
         keep_largest(near, value, sources[j], weights[j])
         weights[j] *= penalty[j]
+
+
+@cached_njit(nogil=True)
+def neighbour_regressions(gram_ptr, gram_items, gram, l2, neighbours, weights, start, stop):
+    """Predict each item from its k neighbours by ridge regression: solve ``(G_NN + l2 I) b = G_Nj``.
+
+    The neighbours N of item j are those with the largest ``n_ij / sqrt(n_i + l2)``; ties go to the lower position.
+
+    Parameters
+    ----------
+    gram_ptr, gram_items, gram
+        CSR of how many users like both of two items, ascending within each row; the diagonal counts an item's users.
+    l2
+        Ridge penalty.
+    neighbours, weights
+        Outputs of shape (items, k): positions, ascending, -1 where there are fewer, and weights, 0 there.
+    """
+    n_items = len(gram_ptr) - 1
+    k = neighbours.shape[1]
+    count = np.zeros(n_items, np.float64)
+    for i in range(n_items):
+        for p in range(gram_ptr[i], gram_ptr[i + 1]):
+            if gram_items[p] == i:
+                count[i] = gram[p]
+    system = np.empty((k, k), np.float64)
+    right = np.empty(k, np.float64)
+    for j in range(start, stop):
+        row = gram_items[gram_ptr[j] : gram_ptr[j + 1]]
+        shared = gram[gram_ptr[j] : gram_ptr[j + 1]]
+        value = shared / np.sqrt(count[row] + l2)
+        value[row == j] = 0
+        kept = np.sort(np.argsort(-value, kind="mergesort")[:k])
+        kept = kept[value[kept] > 0]
+        m = len(kept)
+        near = row[kept]
+        for a in range(m):
+            i = near[a]
+            right[a] = shared[kept[a]]
+            system[a, a] = count[i] + l2
+            place, end = gram_ptr[i], gram_ptr[i + 1]
+            for b in range(a + 1, m):
+                place += np.searchsorted(gram_items[place:end], near[b])
+                found = place < end and gram_items[place] == near[b]
+                system[a, b] = gram[place] if found else 0.0
+        solve_upper(system[:m, :m], right[:m])
+        neighbours[j, :m] = near
+        weights[j, :m] = right[:m]
+
+
+@cached_njit(nogil=True)
+def solve_upper(system, right):
+    """Solve a positive definite system, given by its upper triangle, in place; the solution replaces ``right``.
+
+    Rows are subtracted from rows, which the compiler vectorises without changing the order of any sum.
+    """
+    n = len(right)
+    for p in range(n):
+        for q in range(p + 1, n):
+            factor = system[p, q] / system[p, p]
+            if factor != 0.0:
+                for r in range(q, n):
+                    system[q, r] -= factor * system[p, r]
+                right[q] -= factor * right[p]
+    for p in range(n - 1, -1, -1):
+        for q in range(p + 1, n):
+            right[p] -= system[p, q] * right[q]
+        right[p] /= system[p, p]

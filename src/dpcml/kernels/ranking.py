@@ -147,3 +147,44 @@ def mix_lists(queues, scores, wanted, weight, scale, best, best_scores, start, s
                 break
             best[u, place] = queues[u, chosen, heads[chosen]]
             heads[chosen] += 1
+
+
+@cached_njit(nogil=True)
+def add_standardised(scores, seen_ptr, seen, weight, total, start, stop):
+    """Add weighted scores to a total, after scaling each row to mean 0 and variance 1 over the items not seen.
+
+    A row whose unseen items all have the same score adds nothing.
+
+    Parameters
+    ----------
+    scores
+        Float array of shape (users, items).
+    seen_ptr, seen
+        CSR of the items that do not count in mean and variance.
+    weight
+        Weight of these scores.
+    total
+        Output of shape (users, items).
+    """
+    n_items = scores.shape[1]
+    for u in range(start, stop):
+        row = scores[u]
+        n = n_items - (seen_ptr[u + 1] - seen_ptr[u])
+        if n <= 0:
+            continue
+        mean = 0.0
+        for i in range(n_items):
+            mean += row[i]
+        for p in range(seen_ptr[u], seen_ptr[u + 1]):
+            mean -= row[seen[p]]
+        mean /= n
+        squares = 0.0
+        for i in range(n_items):
+            squares += (row[i] - mean) ** 2
+        for p in range(seen_ptr[u], seen_ptr[u + 1]):
+            squares -= (row[seen[p]] - mean) ** 2
+        if squares <= 1e-12 * n * max(mean * mean, 1e-12):  # only rounding is left; NaN goes on, to be seen
+            continue
+        factor = weight / np.sqrt(squares / n)
+        for i in range(n_items):
+            total[u, i] += factor * (row[i] - mean)

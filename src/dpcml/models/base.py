@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +25,9 @@ from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_yo
 from dpcml.utils.memory import check_memory
 
 STATES = 3  # copies of the vectors while training: themselves and, for each number, two of the optimizer
+
+if TYPE_CHECKING:
+    from dpcml.models.multi_interest import MultiInterest
 
 
 class Lists(NamedTuple):
@@ -131,10 +134,15 @@ class Recommender(ABC):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(train) first")
         return self.train_
 
+    @property
+    def multi_interest(self) -> MultiInterest | None:
+        """The fitted model that knows the users' interests: this one or a part of it; None if there is none."""
+        return None
+
     # Parameters and arrays
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyper-parameters by name; ``deep`` changes nothing, as no parameter is a model itself.
+        """Return the hyper-parameters by name; ``deep`` adds those of models among them, which only `Blend` has.
 
         Examples
         --------
@@ -143,6 +151,14 @@ class Recommender(ABC):
         {'k': 5, 'shrink': 10.0}
         """
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def known_params(self) -> dict[str, Any]:
+        """Return every hyper-parameter that `set_params` takes, also of models that are built only by `fit`."""
+        return self.get_params()
+
+    def plain_params(self) -> dict[str, Any]:
+        """Return the hyper-parameters as plain data, from which `from_arrays` builds the model."""
+        return self.get_params(deep=False)
 
     def set_params(self, **values: Any) -> Self:
         """Change hyper-parameters; the model must be fitted again afterwards.
@@ -271,6 +287,10 @@ class Recommender(ABC):
             f"{type(self).__name__} cannot serve users it was not trained on: fit it anew with their positives, or use"
             " itemknn, rp3beta, ease, ials or dpcml"
         )
+
+    def _score_batch(self, users: UserBatch) -> FloatArray:
+        """Return the scores of known or new users; shape (users, items)."""
+        return self._score_histories(users.likes) if users.rows is None else self.score(users.rows)
 
     def _rows(self, users: Sequence[int] | IntArray) -> IntArray:
         """Return user rows as an array, checked against the training data."""
@@ -427,9 +447,7 @@ class Recommender(ABC):
             )
 
         def score(first: int, last: int) -> FloatArray:
-            if users.rows is None:
-                return self._score_histories(users.likes[first:last])
-            return self.score(users.rows[first:last])
+            return self._score_batch(users.part(first, last))
 
         return best_by_scores(score, len(users), n, users.seen(exclude_seen), allowed)
 

@@ -219,6 +219,14 @@ class MultiInterest(Recommender):
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
 
+    def _score_batch(self, users: UserBatch) -> FloatArray:
+        return self._from_distance(nearest_scores(self._vectors(users), self.item_vectors_))
+
+    @property
+    def multi_interest(self) -> MultiInterest | None:
+        """The model itself."""
+        return self
+
     def fold_in(self, items: Any) -> FloatArray:
         """Return vectors for a user who likes some items: those of training, with all item vectors fixed.
 
@@ -270,6 +278,14 @@ class MultiInterest(Recommender):
             known = users.rows is not None
             users.vectors = self.user_vectors_[users.rows] if known else self._fold(users.likes)
         return users.vectors
+
+    def batch_vectors(self, users: UserBatch) -> FloatArray:
+        """Return the vectors of known or new users, computed once per batch; shape (users, C, d)."""
+        return self._vectors(users)
+
+    def batch_profiles(self, users: UserBatch) -> list[UserProfile]:
+        """Return the profiles of known or new users, made once per batch."""
+        return self._profiles(users)
 
     # Lists and interests
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dpcml.models.base import Recommender
+from dpcml.models.blend import Blend
 from dpcml.models.dpcml import CML, DPCML, GFJA
+from dpcml.models.ease import EASE
 from dpcml.models.implicit_mf import BPR, IALS
-from dpcml.models.item_item import EASE, ItemKNN, RP3Beta
+from dpcml.models.item_item import ItemKNN, RP3Beta
 from dpcml.models.neural.adacml import AdaCML
 from dpcml.models.neural.hlr import HLR
 from dpcml.models.neural.lrml import LRML
@@ -36,6 +38,7 @@ __all__ = [
     "MODELS",
     "PRESETS",
     "AdaCML",
+    "Blend",
     "ItemKNN",
     "NeuMF",
     "Popularity",

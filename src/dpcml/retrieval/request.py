@@ -78,14 +78,20 @@ class UserBatch:
         rows = [np.union1d(indices[a:b], self.hidden) for a, b in pairwise(indptr.tolist())]
         return np.cumsum([0, *map(len, rows)], dtype=np.int64), np.concatenate(rows).astype(np.int32)
 
+    def part(self, first: int, last: int) -> UserBatch:
+        """Return some of the users, with what was computed for them."""
+        rows = None if self.rows is None else self.rows[first:last]
+        vectors = None if self.vectors is None else self.vectors[first:last]
+        profiles = None if self.profiles is None else self.profiles[first:last]
+        return UserBatch(self.likes[first:last], rows, vectors, profiles, hidden=self.hidden)
+
     def blocks(self, size: int) -> Iterator[UserBatch]:
         """Yield the users in batches of at most ``size``; an empty batch yields itself."""
         if len(self) <= size:
             yield self
             return
         for first in range(0, len(self), size):
-            rows = None if self.rows is None else self.rows[first : first + size]
-            yield UserBatch(self.likes[first : first + size], rows, hidden=self.hidden)
+            yield self.part(first, first + size)
 
 
 def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, bool]:

@@ -226,8 +226,9 @@ def _capabilities(model: Recommender) -> dict[str, bool]:
         "similar_items": lambda: model.similar_items(item, n=1),
         "similar_users": lambda: model.similar_users(user, n=1),
     }
-    if isinstance(model, MultiInterest):
-        requests["interests"] = lambda: model.interests(user)
+    known = model.multi_interest
+    if known is not None:
+        requests["interests"] = lambda: known.interests(user)
     found = dict.fromkeys((*requests, "interests"), False)
     for name, request in requests.items():
         with suppress(DpcmlError):

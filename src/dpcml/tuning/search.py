@@ -268,7 +268,7 @@ def _worker_count(model: str, workers: int | None) -> int:
 def _epochs(model: str, space: SearchSpace, halvings: int, epochs: int | None) -> int | None:
     """Return the epochs of every trial; None: as the parameters say."""
     at_least("halvings", halvings, 0)
-    known = {**create(model).get_params(), **space.fixed}
+    known = {**create(model).known_params(), **space.fixed}
     if "epochs" not in known or (epochs is None and not halvings):
         return None
     if "epochs" in space.dimensions:
@@ -281,7 +281,7 @@ def _epochs(model: str, space: SearchSpace, halvings: int, epochs: int | None) -
 def _to_train(config: SearchConfig, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that train the same model again, seed and threads apart."""
     chosen = {name: plain(value) for name, value in parameters.items()}
-    usual, tuned = create(config.model).get_params(), config.create(chosen).get_params()
+    usual, tuned = create(config.model).known_params(), config.create(chosen).known_params()
     changed: dict[str, Any] = {
         key: tuned[key] for key in ("epochs", "metric") if key in tuned and tuned[key] != usual[key]
     }

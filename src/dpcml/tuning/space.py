@@ -325,7 +325,7 @@ def _space(name: str, written: Mapping[str, Any], model: str) -> SearchSpace:
             f"made for {', '.join(written['models'])}, not for {model}; change models, or leave it out"
         )
     fixed = {key: plain(value) for key, value in written.get("fixed", {}).items()}
-    searched, known = written.get("parameters", {}), create(model).get_params()
+    searched, known = written.get("parameters", {}), create(model).known_params()
     for key in (*fixed, *searched):
         if key not in known:
             raise ParameterError(f"{model} has no parameter {key!r}: {did_you_mean(key, known)}")

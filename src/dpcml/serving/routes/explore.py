@@ -26,11 +26,12 @@ ItemQuery = Annotated[
 
 
 def _with_interests(loaded: LoadedModel) -> MultiInterest:
-    if not isinstance(loaded.model, MultiInterest):
+    found = loaded.model.multi_interest
+    if found is None:
         raise APIError(
             422, "cannot", f"{loaded.card['class']} has no interests", "serve a model such as dpcml, cml or gfja"
         )
-    return loaded.model
+    return found
 
 
 def _changed_history(loaded: LoadedModel, feedback: FeedbackStore | None, user: str) -> Array | None:

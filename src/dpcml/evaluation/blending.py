@@ -1,0 +1,216 @@
+"""Standardised scores of several models as one score, and the weights that are best on held-out positives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from scipy import sparse
+
+from dpcml.data.interactions import Interactions
+from dpcml.evaluation.evaluate import validation_value
+from dpcml.evaluation.protocol import metric_cutoff
+from dpcml.evaluation.ranks import BLOCK_BYTES, Ranks, Scorer, check_held_out
+from dpcml.kernels import ranking
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.errors import DataError
+from dpcml.utils.threads import over_rows
+
+USERS = 5000  # users by which weights are chosen, at most
+BEST = 100  # items that are kept of each model's ranking, at least
+POINTS = 300  # weights of the first, coarse search, at most
+FINEST = 0.02  # smallest step of a weight
+
+
+def blend_scores(parts: Sequence[FloatArray], weights: FloatArray, likes: sparse.csr_array) -> FloatArray:
+    """Return the weighted sum of scores that have mean 0 and variance 1 over the items a user does not like.
+
+    Parameters
+    ----------
+    parts
+        Scores of each model, shape (users, items).
+    weights
+        One per model.
+    likes
+        The users' items, shape (users, items).
+
+    Examples
+    --------
+    >>> likes = sparse.csr_array(np.array([[0, 0, 1]]))
+    >>> blend_scores([np.array([[0, 2, 50]]), np.array([[8, 8, 0]])], np.array([0.5, 0.5]), likes)
+    array([[-0.5,  0.5, 24.5]], dtype=float32)
+    """
+    total = np.zeros(likes.shape, dtype=np.float32)
+    seen = likes.indptr.astype(np.int64), likes.indices.astype(np.int32)
+    for scores, weight in zip(parts, weights, strict=True):
+        given = np.ascontiguousarray(scores, dtype=np.float32), *seen, float(weight), total
+        over_rows(lambda a, b: ranking.add_standardised(*given, a, b), len(total))  # noqa: B023
+    return total
+
+
+def find_weights(
+    models: Sequence[Scorer], train: Interactions, valid: Interactions, metric: str = "NDCG@5", seed: int = 0
+) -> FloatArray:
+    """Return the weights, which sum to 1, with which the blended scores are best on held-out positives.
+
+    Each model scores each user once. Only the held-out items and the best items of each model are kept, and all weights
+    are tried on these: a coarse grid first, then ever smaller steps from one weight to another.
+
+    Parameters
+    ----------
+    models
+        Fitted on ``train``.
+    train, valid
+        Positives that are no candidates, and held-out positives over the same users and items.
+    metric
+        A metric of accuracy, under the released protocol.
+    seed
+        Draws 5,000 users where there are more.
+
+    Returns
+    -------
+    FloatArray
+        Shape (models,), float32.
+
+    Examples
+    --------
+    >>> from dpcml import ItemKNN, Popularity
+    >>> train, valid, _ = Interactions.from_csr(np.tri(9)).split((0.6, 0.2, 0.2), 0)
+    >>> weights = find_weights([ItemKNN().fit(train), Popularity().fit(train)], train, valid, "NDCG@3")
+    >>> round(float(weights.sum()), 5)
+    1.0
+    """
+    check_held_out(train, valid)
+    cutoff = metric_cutoff(metric) or 1
+    users = _some_users(valid, cutoff, seed)
+    cases = _Cases.collect(models, train, valid, users, max(BEST, 2 * cutoff))
+    return _search(lambda weights: cases.value(weights, metric), len(models)).astype(np.float32)
+
+
+def _some_users(valid: Interactions, cutoff: int, seed: int) -> IntArray:
+    """Return rows of users who count in a metric with this cut-off, all or a sample; any users if nobody does."""
+    for least in (cutoff, 1):
+        rows = np.flatnonzero(valid.per_user >= least)
+        if len(rows):
+            return np.sort(np.random.default_rng(seed).permutation(rows)[:USERS])
+    raise DataError("no user has a validation positive: there is nothing to choose weights by")
+
+
+@dataclass(frozen=True, eq=False)
+class _Cases:
+    """A few candidates of each user, with every model's standardised score: all that a search of weights needs."""
+
+    scores: FloatArray  # (models, users, places)
+    empty: BoolArray  # (users, places): no candidate
+    indptr: IntArray  # CSR of the places of held-out items
+    held: IntArray
+    candidates: IntArray  # (users,): how many there are in the catalogue
+
+    @classmethod
+    def collect(
+        cls, models: Sequence[Scorer], train: Interactions, valid: Interactions, users: IntArray, best: int
+    ) -> _Cases:
+        """Score every user once with every model, in blocks."""
+        width = len(models) * min(best, train.n_items) + int(valid.per_user[users].max())
+        scores = np.zeros((len(models), len(users), width), dtype=np.float32)
+        items = np.full((len(users), width), -1, dtype=np.int64)
+        block = max(1, BLOCK_BYTES // (4 * train.n_items))
+        for first in range(0, len(users), block):
+            part = slice(first, min(first + block, len(users)))
+            likes, one = train.csr[users[part]], np.ones(1)
+            standard = [blend_scores([model.score(users[part])], one, likes) for model in models]
+            items[part] = _places(standard, likes, valid.csr[users[part]], best, width)
+            for number, values in enumerate(standard):
+                scores[number, part] = np.take_along_axis(values, np.maximum(items[part], 0), axis=1)
+        if not np.isfinite(scores).all():
+            raise DataError("a model scored NaN or infinity for an item: scores must be numbers; check the training")
+        rows = np.repeat(users, width), items.ravel()
+        held = (_contains(valid, *rows) & (rows[1] >= 0)).reshape(items.shape)
+        indptr = np.concatenate([[0], np.cumsum(held.sum(axis=1))])
+        return cls(scores, items < 0, indptr, np.nonzero(held)[1], train.n_items - train.per_user[users])
+
+    def value(self, weights: FloatArray, metric: str) -> float:
+        """Return the metric for some weights."""
+        total = np.zeros(self.empty.shape, dtype=np.float32)
+        for scores, weight in zip(self.scores, weights, strict=True):
+            total += np.float32(weight) * scores
+        total[self.empty] = -np.inf
+        n_users = len(total)
+        ahead, tied = (np.zeros(len(self.held), dtype=np.int32) for _ in range(2))
+        nothing = np.zeros(n_users + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        given = total, np.arange(n_users), *nothing, self.indptr, self.held, ahead, tied
+        over_rows(lambda a, b: ranking.rank_counts(*given, a, b), n_users)
+        top = np.full((n_users, 0), -1)
+        ranks = Ranks(np.arange(n_users), self.indptr, self.held, ahead, tied, self.candidates, top)
+        return validation_value(ranks, metric)
+
+
+def _places(
+    standard: Sequence[FloatArray], likes: sparse.csr_array, held: sparse.csr_array, best: int, width: int
+) -> IntArray:
+    """Return each user's held-out items and the best items of each model, each once, -1 elsewhere; (users, width)."""
+    n_users = likes.shape[0]
+    seen = likes.indptr.astype(np.int64), likes.indices.astype(np.int32)
+    found = np.full((n_users, width), -1, dtype=np.int64)
+    n = min(best, likes.shape[1])
+    values = np.empty((n_users, n), dtype=np.float32)
+    for number, scores in enumerate(standard):
+        out = np.empty((n_users, n), dtype=np.int64)
+        given = scores, np.arange(n_users), *seen, out, values
+        over_rows(lambda a, b: ranking.top_k(*given, a, b), n_users)  # noqa: B023
+        found[:, number * n : (number + 1) * n] = out
+    counts = np.diff(held.indptr)
+    rows = np.repeat(np.arange(n_users), counts)
+    found[rows, len(standard) * n + np.arange(held.nnz) - np.repeat(held.indptr[:-1], counts)] = held.indices
+    found.sort(axis=1)
+    found[:, 1:][found[:, 1:] == found[:, :-1]] = -1
+    return found
+
+
+def _contains(data: Interactions, rows: IntArray, columns: IntArray) -> BoolArray:
+    """Return whether each pair of row and column is a positive."""
+    known, asked = data.rows * data.n_items + data.indices, rows * data.n_items + columns  # the first ascend
+    return np.asarray(np.append(known, -1)[np.searchsorted(known, asked)] == asked)
+
+
+def _search(value: Callable[[FloatArray], float], n: int) -> FloatArray:
+    """Return the weights on the simplex with the largest value: the best of a grid, then smaller and smaller steps."""
+    steps = max(step for step in range(1, 11) if step == 1 or comb(step + n - 1, n - 1) <= POINTS)
+    tried: dict[tuple[float, ...], float] = {}
+
+    def of(weights: Array) -> float:
+        key = tuple(np.round(weights, 6).tolist())
+        if key not in tried:
+            tried[key] = value(np.array(key))
+        return tried[key]
+
+    best = max([np.full(n, 1 / n), *_grid(n, steps)], key=of)  # the first of equal ones
+    step = 1 / (2 * steps)
+    while n > 1 and step >= FINEST:
+        moves = [move for move in _moves(best, step) if of(move) > of(best)]
+        if moves:
+            best = max(moves, key=of)
+        else:
+            step /= 2
+    return np.asarray(best)
+
+
+def _grid(n: int, steps: int) -> Iterator[FloatArray]:
+    """Yield all weights that are multiples of ``1 / steps``, sum 1."""
+    for bars in combinations(range(steps + n - 1), n - 1):
+        edges = np.array([-1, *bars, steps + n - 1])
+        yield (np.diff(edges) - 1) / steps
+
+
+def _moves(weights: FloatArray, step: float) -> Iterator[FloatArray]:
+    """Yield weights that give a step of one model to another."""
+    for source in range(len(weights)):
+        for target in range(len(weights)):
+            if source != target and weights[source] >= step - 1e-9:
+                moved = weights.copy()
+                moved[source] -= step
+                moved[target] += step
+                yield np.maximum(moved, 0)

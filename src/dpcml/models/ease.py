@@ -1,0 +1,209 @@
+"""EASE in three forms: exact over pairs of items, exact over pairs of users, and sparse for large catalogues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack
+
+from dpcml.data.interactions import Interactions
+from dpcml.kernels.item_item import neighbour_regressions
+from dpcml.models.base import Recommender
+from dpcml.models.parameters import register
+from dpcml.training.trainer import FitOptions
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.checks import at_least, choice, positive
+from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.threads import over_rows
+
+FORMS = ("auto", "dense", "dual", "sparse")
+SMALL = 5_000  # items up to which the dense form is fast, whatever the number of users
+LARGEST = 20_000  # users or items of which an exact form takes all pairs: 6 GB
+ROWS_AT_ONCE = 1024
+DENSE = 0.02  # share of entries from which a dense product is faster than a sparse one
+
+
+@register("ease")
+@dataclass(eq=False)
+class EASE(Recommender):
+    """Predict a user's row of the matrix from itself, with a zero diagonal and a ridge penalty (Steck, 2019).
+
+    With ``P = (X^T X + l2 I)^-1`` the weights are ``B_ij = -P_ij / P_jj`` off the diagonal; scores are ``X B``. There
+    are three forms:
+
+    - ``dense`` inverts the matrix over pairs of items. It needs ``16 items^2`` bytes, and time that grows with
+      ``items^3``.
+    - ``dual`` gives the same scores from the inverse over pairs of users, ``(X X^T + l2 I)^-1``: far smaller where
+      users are fewer than items. It needs ``16 users^2`` bytes; the weights are never written out.
+    - ``sparse`` is an approximation. Column j of B is the ridge regression of item j on all other items; here it is
+      the regression on its ``k`` best neighbours, a small system per item. Time grows with ``items k^3``.
+
+    Parameters
+    ----------
+    l2
+        Ridge penalty; larger for denser data.
+    form
+        ``dense``, ``dual``, ``sparse``, or ``auto``: an exact form where users or items are at most 20,000 (``dense``
+        if items are the fewer, or at most 5,000), else ``sparse``.
+    k
+        Neighbours per item of the sparse form; more are closer to the exact solution.
+
+    Examples
+    --------
+    >>> likes = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]])
+    >>> EASE(l2=1.0).fit(likes).recommend(3, n=1)[0]
+    array([1])
+    >>> exact, dual = (EASE(l2=1.0, form=form).fit(likes).score([3]) for form in ("dense", "dual"))
+    >>> bool(np.allclose(exact, dual, atol=1e-6))
+    True
+    """
+
+    l2: float = 100.0
+    form: Literal["auto", "dense", "dual", "sparse"] = "auto"
+    k: int = 200
+
+    def _check(self) -> None:
+        positive("l2", self.l2)
+        choice("form", self.form, FORMS)
+        at_least("k", self.k, 1)
+
+    def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
+        self.form_ = choose_form(train) if self.form == "auto" else self.form
+        if self.form_ == "dense":
+            self.weights_: FloatArray | sparse.csr_array = _dense(train, self.l2)
+        elif self.form_ == "dual":
+            self.dual_, self.scale_ = _dual(train, self.l2)
+        else:
+            self.weights_ = _sparse(train, self.l2, self.k)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        train = self.check_fitted()
+        if self.form_ == "dual":
+            return {"dual_": (train.n_users, train.n_users), "scale_": (train.n_items,)}
+        return {"weights_": (train.n_items, train.n_items)}
+
+    def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
+        self.form_ = "dual" if "dual_" in arrays else "dense" if "weights_" in arrays else "sparse"
+        super()._set_arrays(arrays)
+
+    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+        if self.form_ != "dual":
+            found: Any = likes @ self.weights_
+            return np.asarray(found.toarray() if self.form_ == "sparse" else found)
+        users = self.check_fitted().csr
+        shared = likes @ users.T  # (users of the request, users): how many items they have in common
+        if shared.nnz > DENSE * shared.shape[0] * shared.shape[1]:
+            shared = shared.toarray()
+        scores = np.asarray((shared @ self.dual_) @ users)  # (users of the request, items)
+        # The diagonal of B is 0: take out what a liked item would say of itself.
+        own = np.repeat(np.arange(likes.shape[0]), np.diff(likes.indptr)), likes.indices
+        scores[own] -= likes.data * (1 - 1 / self.scale_[likes.indices])
+        return np.ascontiguousarray(scores * self.scale_, dtype=np.float32)
+
+    def _similarity(self, columns: IntArray) -> FloatArray:
+        ones, places = np.ones(len(columns), np.float32), np.arange(len(columns) + 1)
+        single = sparse.csr_array((ones, columns, places), shape=(len(columns), self.check_fitted().n_items))
+        return self._score_histories(single)  # a row of B is what one liked item says of all others
+
+
+def choose_form(train: Interactions) -> Literal["dense", "dual", "sparse"]:
+    """Return the form that suits the size of some data.
+
+    Examples
+    --------
+    >>> choose_form(Interactions.from_csr(np.eye(3)))
+    'dense'
+    >>> choose_form(Interactions.from_csr(sparse.csr_array((10, 30_000))))
+    'dual'
+    """
+    users, items = train.n_users, train.n_items
+    if min(users, items) > LARGEST:
+        return "sparse"
+    return "dense" if items <= max(users, SMALL) else "dual"
+
+
+def _check_memory(form: str, needed: float, what: str) -> None:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise DataError(
+            f"EASE on {what} needs about {needed / 2**30:.0f} GiB in the {form} form, this machine has"
+            f" {memory / 2**30:.0f}: try form='sparse', drop rare items (core=...), or use itemknn"
+        )
+
+
+def _inverse(gram: sparse.csr_array, l2: float) -> FloatArray:
+    """Return the upper triangle of ``(gram + l2 I)^-1``, float64."""
+    system = np.asfortranarray(gram.toarray(), dtype=np.float64)
+    system[np.diag_indices(len(system))] += l2
+    factor, failed = lapack.dpotrf(system, lower=0, overwrite_a=1)
+    inverse, broken = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    if failed or broken:
+        raise ParameterError(f"l2={l2!r}: too small for this data, the system cannot be solved; raise it")
+    return np.asarray(inverse)
+
+
+def _full_rows(inverse: FloatArray, rows: slice) -> FloatArray:
+    """Return some rows of a symmetric matrix of which only the upper triangle is given."""
+    block = inverse[rows].copy()  # right of the diagonal only
+    block[:, : rows.stop] = inverse[: rows.stop, rows].T
+    corner = inverse[rows, rows]
+    block[:, rows] = np.triu(corner) + np.triu(corner, 1).T
+    return np.asarray(block)
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(first, min(first + ROWS_AT_ONCE, n)) for first in range(0, n, ROWS_AT_ONCE)]
+
+
+def _dense(train: Interactions, l2: float) -> FloatArray:
+    _check_memory("dense", 16 * train.n_items**2, f"{train.n_items:,} items")
+    return _weights(_inverse(train.csr.T @ train.csr, l2))
+
+
+def _weights(inverse: FloatArray) -> FloatArray:
+    """Return ``-P_ij / P_jj`` off the diagonal from the upper triangle of P; row: liked item, column: scored item."""
+    n = len(inverse)
+    diagonal = np.diag(inverse).copy()
+    weights = np.empty((n, n), dtype=np.float32)
+    for rows in _blocks(n):
+        weights[rows] = _full_rows(inverse, rows) / -diagonal
+    weights[np.diag_indices(n)] = 0
+    return weights
+
+
+def _dual(train: Interactions, l2: float) -> tuple[FloatArray, FloatArray]:
+    """Return ``K^-1 = (X X^T + l2 I)^-1`` and ``1 / (1 - d)``, where d is the diagonal of ``X^T K^-1 X``.
+
+    By Woodbury's identity ``l2 P = I - X^T K^-1 X``, so that ``B_ij = (X^T K^-1 X)_ij / (1 - d_j)`` off the diagonal.
+    """
+    _check_memory("dual", 16 * train.n_users**2, f"{train.n_users:,} users")
+    inverse = _inverse(train.csr @ train.csr.T, l2)  # (users, users)
+    for rows in _blocks(len(inverse)):
+        inverse[rows] = _full_rows(inverse, rows)
+    diagonal = np.empty(train.n_items)
+    for some in _blocks(train.n_items):
+        fans = train.by_item[some].astype(np.float64)
+        diagonal[some] = fans.multiply(fans @ inverse).sum(axis=1)
+    return np.ascontiguousarray(inverse, dtype=np.float32), np.asarray(1 / (1 - diagonal), dtype=np.float32)
+
+
+def _sparse(train: Interactions, l2: float, k: int) -> sparse.csr_array:
+    """Return the weights of each item's regression on its k best neighbours; row: liked item, column: scored item."""
+    pairs = float((train.per_user.astype(np.float64) ** 2).sum())
+    _check_memory("sparse", 8 * min(pairs, float(train.n_items) ** 2), f"{train.n_items:,} items")
+    n, k = train.n_items, min(k, max(train.n_items - 1, 1))
+    counts = train.csr.astype(np.float32)  # exact up to 2^24 users
+    gram = (counts.T @ counts).tocsr()
+    gram.sort_indices()
+    neighbours = np.full((n, k), -1, dtype=np.int32)
+    weights = np.zeros((n, k), dtype=np.float32)
+    given = gram.indptr, gram.indices, gram.data, float(l2)
+    over_rows(lambda a, b: neighbour_regressions(*given, neighbours, weights, a, b), n)
+    kept = neighbours >= 0
+    scored = np.nonzero(kept)[0].astype(np.int32)
+    return sparse.coo_array((weights[kept], (neighbours[kept], scored)), shape=(n, n)).tocsr()

@@ -1,0 +1,238 @@
+"""`Blend`: what is its own; what every model must keep is in the contracts."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpcml import DPCML, EASE, Blend, Checkpoint, Interactions, ItemKNN, Popularity, create, load
+from dpcml.data.synthetic import planted
+from dpcml.evaluation.evaluate import validation
+from dpcml.export import export
+from dpcml.utils.errors import ParameterError
+from dpcml.workflow import DataSource, checkpoint_folder, evaluate_saved, train_and_save
+
+SMALL = {"n_vectors": 2, "dim": 4, "epochs": 5, "n_candidates": 3}
+
+
+@pytest.fixture(scope="module")
+def split(blocks):
+    return blocks.split((0.6, 0.2, 0.2), np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def model(split):
+    return Blend([DPCML(**SMALL), EASE(l2=5.0)]).fit(split.train, split.valid)
+
+
+def test_scores_are_the_weighted_sum_of_standardised_scores(model, split):
+    expected = np.zeros((60, 40))
+    unseen = split.train.csr.toarray() == 0
+    for member, weight in zip(model.members_, model.weights_, strict=True):
+        scores = member.score(np.arange(60)).astype(float)
+        for user in range(60):
+            own = scores[user, unseen[user]]
+            expected[user] += weight * (scores[user] - own.mean()) / own.std()
+    np.testing.assert_allclose(model.score(np.arange(60)), expected, atol=1e-5)
+
+
+def test_it_is_no_worse_than_its_members_on_the_validation_part(model, split):
+    def of(one):
+        return validation(one, split.train, split.valid, "NDCG@5")
+
+    assert of(model) >= max(map(of, model.members_)) - 1e-9
+    assert model.weights_.dtype == np.float32
+    assert model.weights_.sum() == pytest.approx(1)
+
+
+def test_a_member_that_knows_nothing_gets_no_weight(split):
+    mixed = Blend([EASE(l2=5.0), Popularity()]).fit(split.train, split.valid)
+    assert mixed.weights_[0] > 0.5
+
+
+def test_weights_are_given_or_equal_without_a_validation_part(split):
+    assert Blend([EASE(), ItemKNN()]).fit(split.train).weights_.tolist() == [0.5, 0.5]
+    given = Blend([EASE(), ItemKNN()], weights=[3, 1]).fit(split.train, split.valid)
+    assert given.weights_.tolist() == [0.75, 0.25]
+    assert Blend([EASE()]).fit(split.train, split.valid).weights_.tolist() == [1.0]
+
+
+def test_the_test_part_changes_nothing(split, blocks):
+    other = Interactions.from_codes(split.train.rows, split.train.indices, blocks.user_ids, blocks.items)
+    models = [Blend([ItemKNN(), EASE(l2=5.0)]).fit(train, split.valid) for train in (split.train, other)]
+    assert models[0].weights_.tolist() == models[1].weights_.tolist()
+
+
+def test_the_models_passed_in_stay_unfitted(split):
+    ease = EASE()
+    Blend([ease]).fit(split.train)
+    assert not hasattr(ease, "train_")
+
+
+def test_interests_reasons_and_vectors_are_those_of_the_multi_interest_member(model):
+    member = model.members_[0]
+    assert [one.to_dict() for one in model.interests("user-3")] == [one.to_dict() for one in member.interests("user-3")]
+    assert model.explain("user-3", [105]) == member.explain("user-3", [105])
+    assert model.explain("user-3", [105])[0].interest is not None
+    assert (model.fold_in([100, 101]) == member.fold_in([100, 101])).all()
+    assert len(model.interests_new([100, 101])) == 2
+    assert np.shares_memory(model.item_vectors_, member.item_vectors_)
+    assert np.shares_memory(model.user_vectors_, member.user_vectors_)
+    assert model.similar_users("user-3")[0].tolist() == member.similar_users("user-3")[0].tolist()
+
+
+def test_without_a_multi_interest_member_it_explains_by_cooccurrence(split):
+    plain = Blend([EASE(), ItemKNN()]).fit(split.train)
+    assert plain.recommend("user-3", n=1, explain=True)[2][0].interest is None
+    assert plain.multi_interest is None
+    assert not hasattr(plain, "item_vectors_")
+    with pytest.raises(ParameterError, match="knows no interests: add a member"):
+        plain.interests("user-3")
+    with pytest.raises(ParameterError, match="knows no interests to mix"):
+        plain.recommend("user-3", mix=0.5)
+
+
+def test_known_and_new_users_get_the_vectors_once(model, monkeypatch):
+    calls = []
+    fold = type(model.members_[0])._fold
+    monkeypatch.setattr(type(model.members_[0]), "_fold", lambda self, likes: calls.append(1) or fold(self, likes))
+    model.recommend_new([100, 101, 102], n=3, explain=True, mix=0.5)
+    assert len(calls) == 1
+
+
+def test_two_multi_interest_members_keep_their_own_vectors(split):
+    two = Blend([DPCML(**SMALL), DPCML(**SMALL | {"dim": 6, "random_state": 1})]).fit(split.train)
+    scores = two.recommend("user-3", n=5)[1]
+    best = two.score([3])[0]
+    best[split.train.of(3)] = -np.inf
+    np.testing.assert_allclose(scores, np.sort(best)[::-1][:5], rtol=1e-5)
+    assert two.recommend_new([100, 101], n=5)[0].shape == (5,)
+    assert list(two.to_arrays())[1:] == [f"{m}.{a}_vectors_" for m in ("dpcml", "dpcml_2") for a in ("user", "item")]
+
+
+def test_the_dial_gives_every_interest_its_share():
+    rng = np.random.default_rng(0)
+    likes = rng.random((40, 40)) < 0.5
+    likes[:20, 20:] = likes[20:, :20] = False
+    likes[0, [20, 21, 22]] = True  # a user of both kinds, mostly of one
+    members = [DPCML(n_vectors=2, dim=2, epochs=1, n_candidates=3), EASE(l2=5.0)]
+    model = Blend(members, weights=[0.1, 0.9]).fit(likes)  # EASE alone favours the larger kind
+    member = model.members_[0]  # with vectors that are interests: one for each kind of item
+    member.item_vectors_ = np.repeat([[-1, 0], [1, 0]], 20, axis=0).astype(np.float32)
+    member.item_vectors_ += rng.normal(0, 0.05, (40, 2)).astype(np.float32)
+    member.user_vectors_ = np.tile(np.array([[-1, 0], [1, 0]], np.float32), (40, 1, 1))
+    shares = []
+    for mix in (0.0, 0.5, 1.0):
+        ids, scores, reasons = model.recommend(0, n=8, mix=mix, explain=True)
+        assert len(set(ids.tolist())) == 8
+        assert (np.diff(scores) <= 0).all()
+        assert [reason.interest for reason in reasons] == (ids >= 20).astype(int).tolist()
+        shares.append(int((ids >= 20).sum()))
+    assert shares[0] <= shares[1] <= shares[2] == 4
+    assert 1 <= shares[1] <= 3
+
+
+def test_parameters_of_members_can_be_read_and_set():
+    blend = Blend([EASE(l2=7.0), ItemKNN(), EASE()])
+    assert blend.get_params()["ease__l2"] == 7.0
+    assert blend.get_params()["ease_2__l2"] == 100.0
+    assert "ease__l2" not in blend.get_params(deep=False)
+    blend.set_params(ease_2__l2=3.0, itemknn__k=5, metric="P@3")
+    assert (blend.models[2].l2, blend.models[1].k, blend.metric) == (3.0, 5, "P@3")
+    assert blend.set_params(**blend.get_params()).models[0].l2 == 7.0
+    with pytest.raises(ParameterError, match="EASE has no parameter 'l3'"):
+        blend.set_params(ease__l3=1)
+    with pytest.raises(ParameterError, match="l2=-1"):
+        blend.set_params(itemknn__k=6, ease__l2=-1)
+    assert blend.models[1].k == 5, "nothing changes if one value is refused"
+
+
+def test_sklearn_clones_the_members_too():
+    base = pytest.importorskip("sklearn.base")
+    blend = Blend([EASE(l2=7.0)])
+    again = base.clone(blend)
+    assert again.models[0] is not blend.models[0]
+    assert again.models[0].l2 == 7.0
+
+
+def test_seed_and_threads_reach_the_members(split):
+    found = Blend([DPCML(**SMALL), EASE()], random_state=5, n_threads=1).fit(split.train)
+    assert (found.members_[0].random_state, found.members_[0].n_threads) == (5, 1)
+    assert found.models[0].random_state == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"models": []}, "pass a list of models"),
+        ({"models": [EASE]}, "pass a list of models"),
+        ({"models": EASE()}, "pass a list of models"),
+        ({"weights": [1.0]}, "one number for each of 2 models"),
+        ({"weights": [1.0, -1.0]}, "at least 0"),
+        ({"weights": [0, 0]}, "above 0"),
+        ({"metric": "NDGC@5"}, "did you mean"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        Blend(**parameters)
+
+
+def test_saved_members_come_back_with_their_parameters(split, tmp_path):
+    inner = Blend([ItemKNN(k=3), EASE(l2=2.0, form="sparse", k=5)], weights=(0.25, 0.75))
+    model = Blend([DPCML(**SMALL, diversity=(0.1, 0.3)), inner]).fit(split.train, split.valid)
+    again = load(model.save(tmp_path / "blend"))
+    assert again.models[0].diversity == (0.1, 0.3)
+    assert [type(one) for one in again.models[1].models] == [ItemKNN, EASE]
+    assert again.weights_.tolist() == model.weights_.tolist()
+    assert again.score(np.arange(60)).tobytes() == model.score(np.arange(60)).tobytes()
+    assert again.interests("user-3")[0].to_dict() == model.interests("user-3")[0].to_dict()
+    assert len(again.history_.epochs) == 5
+
+
+def test_partial_fit_adds_users_to_all_members(split):
+    model = Blend([DPCML(**SMALL), EASE(l2=5.0)]).fit(split.train, split.valid)
+    weights = model.weights_.tolist()
+    more = Interactions.from_csr(np.ones((1, 3)), user_ids=["new"], item_ids=[100, 101, 102])
+    model.partial_fit(more, epochs=2)
+    assert {member.train_.n_users for member in model.members_} == {61} == {model.train_.n_users}
+    assert (model.recommend("new", n=5)[0] < 120).mean() >= 0.8
+    assert model.weights_.tolist() == weights
+
+
+def test_each_member_in_epochs_has_a_checkpoint_of_its_own(split, tmp_path):
+    blend = Blend([DPCML(**SMALL), EASE(), DPCML(**SMALL | {"random_state": 1})])
+    whole = blend.fit(split.train, split.valid).score([0, 40])
+    at = {"checkpoint": Checkpoint(tmp_path / "run", every_epochs=2), "progress": False}
+    Blend(blend.models).fit(split.train, split.valid, **at)
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+    assert (tmp_path / "run" / "dpcml_2" / "checkpoint.safetensors").exists()
+    resumed = Blend(blend.models).fit(split.train, split.valid, **at, resume=True)
+    assert resumed.score([0, 40]).tobytes() == whole.tobytes()
+    with pytest.raises(ParameterError, match="checkpoint does not apply"):
+        Blend([EASE()]).fit(split.train, checkpoint=tmp_path)
+
+
+def test_from_the_command_line_to_a_report(tmp_path, monkeypatch):
+    planted(120, 90, positives=15, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
+    monkeypatch.chdir(tmp_path)
+    source = DataSource("likes.csv", {"core": 2})
+    members = [DPCML(**SMALL), DPCML(**SMALL | {"dim": 5}), EASE()]
+    found = train_and_save(create("blend", models=members), source.read(), "m", source=source)
+    assert found["epochs"] == 5
+    assert not checkpoint_folder("m").exists(), "neither the checkpoint of the first member nor that of the second"
+    report = evaluate_saved("m", protocol="released", k=(3,))
+    assert 0 <= report.metrics["NDCG@3"] <= 1
+    assert report.to_dict()["parameters"]["models"][2]["model"] == "ease"
+    json.dumps(report.to_dict())
+
+
+def test_it_is_served_and_exported_with_its_interests(model, tmp_path):
+    pytest.importorskip("fastapi")
+    from dpcml.serving.model_store import LoadedModel
+
+    loaded = LoadedModel.load(model.save(tmp_path / "blend"))
+    assert all(loaded.capabilities.values())
+    assert len(loaded.item_map.rows) == 40
+    folder = export(model, "faiss-ready", tmp_path / "arrays")
+    assert np.load(folder / "queries.npy").shape == (120, 4)
