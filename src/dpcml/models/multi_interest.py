@@ -15,7 +15,7 @@ from dpcml.data.merge import merge
 from dpcml.models.base import Recommender
 from dpcml.models.partial import grow
 from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
-from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores, queues_by_distance
+from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores, nearest_vector, queues_by_distance
 from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.profile import Interest, UserProfile, distances
@@ -317,6 +317,39 @@ class MultiInterest(Recommender):
         train = self.check_fitted()
         users = UserBatch.known(train, train.user_rows(one_id("user", user)))
         return self._profiles(users)[0].interests(train.items)
+
+    def nearest_interest(self, users: Any, items: Any) -> IntArray:
+        """Return which of a user's vectors is nearest to an item, for pairs of users and items.
+
+        Parameters
+        ----------
+        users, items
+            External ids, of equal length: ``items[k]`` is compared with the vectors of ``users[k]``. The item need not
+            be one that the user likes.
+
+        Returns
+        -------
+        IntArray
+            Index of the nearest vector, the `Interest.number` of `interests`; shape (pairs,). Of equally near vectors
+            the first.
+
+        Examples
+        --------
+        >>> from dpcml import DPCML
+        >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
+        >>> interest = model.interests(0)[0]
+        >>> set(model.nearest_interest([0] * len(interest.items), interest.items).tolist()) == {interest.number}
+        True
+        """
+        train = self.check_fitted()
+        rows, columns = train.user_rows(users), train.item_columns(items)
+        if rows.ndim != 1 or rows.shape != columns.shape:
+            raise ParameterError(
+                f"nearest_interest: users of shape {rows.shape} and items of shape {columns.shape}: pass one item for"
+                " each user, in two sequences of equal length"
+            )
+        return nearest_vector(self.user_vectors_, self.item_vectors_, rows, columns)
 
     def interests_new(self, history: Any) -> list[Interest]:
         """Return the interests of a user who was not in the training data, from the items they like."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.kernels.nearest import nearest_top_k, nearest_top_k_by_vector, score_by_nearest
+from dpcml.kernels.nearest import nearest_of_pairs, nearest_top_k, nearest_top_k_by_vector, score_by_nearest
 from dpcml.kernels.ranking import top_k
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.threads import over_rows
@@ -71,6 +71,29 @@ def nearest_scores(users: FloatArray, items: FloatArray) -> FloatArray:
         out, squares = scores[some], user_squares[some]
         over_rows(lambda a, b: score_by_nearest(cross, squares, item_squares, out, a, b), len(out))  # noqa: B023
     return scores
+
+
+def nearest_vector(users: FloatArray, items: FloatArray, rows: IntArray, columns: IntArray) -> IntArray:
+    """Return the index of the nearest of a user's vectors for pairs of a user and an item; ties go to the first.
+
+    Parameters
+    ----------
+    users
+        Shape (users, vectors, dimension).
+    items
+        Shape (items, dimension).
+    rows, columns
+        User and item of each pair; shape (pairs,).
+
+    Examples
+    --------
+    >>> ann = np.array([[[0, 0], [3, 4]]], dtype=np.float32)
+    >>> nearest_vector(ann, np.array([[0, 1], [3, 3]], dtype=np.float32), np.array([0, 0]), np.array([0, 1])).tolist()
+    [0, 1]
+    """
+    found = np.empty(len(rows), dtype=np.int64)
+    over_rows(lambda a, b: nearest_of_pairs(users, items, rows, columns, found, a, b), len(rows))
+    return found
 
 
 def best_by_scores(
