@@ -21,13 +21,11 @@ def test_positives_are_as_frequent_as_the_oracle_says(settings):
     # Lists are short and items many, so that an item is hardly ever drawn twice for a user.
     world = planted(20_000, 2_500, positives=5, popularity_exponent=0.2, seed=4, **settings)
     expected = np.zeros(2_500)
-    own = []
     for first in range(0, 20_000, 4_000):
         rows = np.arange(first, first + 4_000)
         chances = world.oracle().score(rows)
         np.testing.assert_allclose(chances.sum(axis=1), 1)
         expected += world.data.per_user[rows] @ chances
-        own.append(chances[world.data.rows[world.data.indptr[first] : world.data.indptr[first + 4_000]] - first].mean())
     seen = world.data.per_item
     assert ((seen - expected) ** 2 / expected).sum() / 2_500 == pytest.approx(1, abs=0.1)  # chi square per degree
 

@@ -62,7 +62,7 @@ def adjusted_mutual_information(indptr, first, second, n_first, n_second, factor
 
 @cached_njit(nogil=True)
 def _expected_term(a, b, n, factorial):
-    """Return what two labels of a and b items add to the mean over all permutations: their overlap is hypergeometric."""
+    """Return what labels of a and b items add to the mean over all permutations: their overlap is hypergeometric."""
     total = 0.0
     for overlap in range(max(1, a + b - n), min(a, b) + 1):
         chance = factorial[a] + factorial[b] + factorial[n - a] + factorial[n - b] - factorial[n]
