@@ -294,7 +294,8 @@ def interests(
     """Compare DPCML with others: accuracy, minority recall, interest agreement, share of what an oracle reaches."""
     from benchmarks.interests import METRICS, bench_interests
 
-    found = {"benchmark": "interests", "sets": [bench_interests(name, seeds=seeds) for name in data or ["planted"]]}
+    sets = [bench_interests(name, seeds=seeds) for name in data or ["planted"]]
+    found: dict[str, Any] = {"benchmark": "interests", "sets": sets}
     for one in found["sets"]:
         for skipped, why in one["skipped"].items():
             note(f"no figures of {skipped}: {why}")

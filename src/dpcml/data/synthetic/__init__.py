@@ -49,14 +49,14 @@ class PlantedWorld:
     truth: PlantedTruth
     parameters: PlantedParameters
 
-    def oracle(self, *seen: Interactions) -> PlantedOracle:
+    def oracle(self, *seen: Interactions | None) -> PlantedOracle:
         """Return the recommender that knows the truth; no model can be expected to rank more accurately.
 
         Parameters
         ----------
         *seen
             Parts of a split that are no candidates, such as training and validation positives: the oracle scores what
-            can be drawn after them.
+            can be drawn after them. None, a part that a split does not have, is left out.
 
         Examples
         --------
@@ -64,7 +64,7 @@ class PlantedWorld:
         >>> world.oracle(world.data).score([0, 1]).sum(axis=1).round(6).tolist()
         [1.0, 1.0]
         """
-        return PlantedOracle.of(self, seen)
+        return PlantedOracle.of(self, [part for part in seen if part is not None])
 
     def write_csv(self, path: str | Path) -> None:
         r"""Write the positives as rows of ``user_id,item_id,title,category``, as a whole or not at all.

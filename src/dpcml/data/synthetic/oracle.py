@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.data.synthetic.generator import PlantedCatalogue
-from dpcml.utils.arrays import FloatArray, IntArray, frozen
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray, frozen
 from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class PlantedOracle:
         for k in range(truth.user_interests.shape[1]):
             share = (1 - parameters.noise) * truth.user_shares[users, k, None]
             total += share * self._remaining(self._interest(users, k), seen)
-        return total / np.maximum(total.sum(axis=1, keepdims=True), 1e-300)
+        return _shares(total)
 
     def _interest(self, users: IntArray, k: int) -> FloatArray:
         """Return the probability that a draw of interest k is that item; shape (users, items)."""
@@ -86,7 +86,7 @@ class PlantedOracle:
         return focus * _shares(narrow) + (1 - focus) * _shares(wide)
 
     @staticmethod
-    def _remaining(chances: FloatArray, seen: FloatArray | None) -> FloatArray:
+    def _remaining(chances: FloatArray, seen: BoolArray | None) -> FloatArray:
         """Return the chances of a source given that it does not draw what was seen; 0 where nothing is left."""
         return _shares(chances if seen is None else np.where(seen, 0.0, chances))
 
