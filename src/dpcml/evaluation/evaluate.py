@@ -129,7 +129,13 @@ def evaluate(
 
 
 def validation(
-    model: Scorer, train: Interactions, valid: Interactions, metric: str = "P@3", *, n_threads: int | None = None
+    model: Scorer,
+    train: Interactions,
+    valid: Interactions,
+    metric: str = "P@3",
+    *,
+    users: IntArray | None = None,
+    n_threads: int | None = None,
 ) -> float:
     """Return one accuracy metric on the validation part under the released protocol, as model selection uses it.
 
@@ -144,7 +150,7 @@ def validation(
     """
     metric_cutoff(metric)
     chosen = select(metric)
-    ranks = rank_held_out(model, train, valid, top=0, n_threads=n_threads)
+    ranks = rank_held_out(model, train, valid, users=users, top=0, n_threads=n_threads)
     for protocol in ("released", "text"):
         values = chosen.compute(MetricInput(ranks, PROTOCOLS[protocol]))[0][metric]
         if not np.isnan(values).all():

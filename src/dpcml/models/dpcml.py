@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.parameters import Removed, register
 from dpcml.training.engine import TrainConfig
-from dpcml.utils.arrays import FloatArray
+from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.checks import at_least, bounds, choice, positive
 
 Bounds = tuple[float | None, float | None]
+MOST_VECTORS = 8  # of a user whose number of vectors is adaptive
 
 
 @register("dpcml")
@@ -30,7 +33,8 @@ class DPCML(MultiInterest):
     Parameters
     ----------
     n_vectors
-        Vectors per user, C.
+        Vectors per user, C, or ``adaptive``: from 1 for users with few positives to `MOST_VECTORS` for those with many.
+        Vectors that a user does not need repeat the first one.
     diversity
         Bounds (delta_1, delta_2); ``None`` leaves a bound out.
     diversity_weight
@@ -52,7 +56,11 @@ class DPCML(MultiInterest):
     ((12, 2, 8), (10, 8))
     """
 
-    n_vectors: int = 4
+    n_vectors: int | str = 4
+    pull: float = 0.5
+    popularity: float | None = None
+    average: float = 0.8
+    init: str = "clusters"
     diversity: Bounds = (0.02, 0.15)
     diversity_weight: float = 10.0
     diversity_per: Literal["user", "pair"] = "user"
@@ -74,9 +82,24 @@ class DPCML(MultiInterest):
 
     def _check(self) -> None:
         super()._check()
-        at_least("n_vectors", self.n_vectors, 1)
+        if isinstance(self.n_vectors, str):
+            choice("n_vectors", self.n_vectors, ("adaptive",))
+        else:
+            at_least("n_vectors", self.n_vectors, 1)
         choice("projection", self.projection, ("sphere", "ball"))
         _check_diversity(self.diversity, self.diversity_weight, self.diversity_per)
+
+    def vector_counts(self, per_user: IntArray) -> IntArray:
+        """Return how many vectors users get, from their numbers of positives.
+
+        Examples
+        --------
+        >>> DPCML(n_vectors="adaptive").vector_counts(np.array([1, 10, 100, 1000])).tolist()
+        [1, 3, 8, 8]
+        """
+        if self.n_vectors == "adaptive":
+            return np.clip(np.sqrt(per_user).astype(np.int64), 1, MOST_VECTORS)
+        return super().vector_counts(per_user)
 
     def train_config(self, train: Interactions) -> TrainConfig:
         """Return what an epoch of training does on some data."""
