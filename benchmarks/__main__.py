@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -215,7 +216,7 @@ def methods(
 ) -> None:
     """Time an epoch of every method, or the whole fit of methods without epochs."""
     from benchmarks.workloads import load_data
-    from dpcml.paper.measuring import YARDSTICK, time_methods
+    from dpcml.paper.study_types.timing import YARDSTICK, time_methods
 
     name, interactions = load_data(data)
     found = {"data": name, **time_methods(interactions, methods=model, epochs=epochs, repeats=repeats)}
@@ -377,6 +378,24 @@ def serve(
         for name, runs in found["asked"].items() for run in runs
     ]  # fmt: skip
     print(text_table(["asked", "at once", "per second", "p50 ms", "p99 ms", "cpu ms", "errors"], rows))
+
+
+@app.command()
+def simd(data: BenchData = None, repeats: Repeats = 15, out: Out = None, as_json: AsJson = False) -> None:
+    """Train epochs with hand-written vector code and with plain Numba loops in its place, on two sizes of data."""
+    from benchmarks.simd import bench_simd
+    from benchmarks.workloads import load_data, sized_data
+
+    load_before = os.getloadavg()[0]
+    name, interactions = load_data(data)
+    runs = {
+        name: bench_simd(interactions.split((0.6, 0.2, 0.2), 0).train, rounds=repeats),
+        "generated": bench_simd(sized_data(10**6), rounds=max(repeats // 3, 1)),
+    }
+    if finish({"load_before": load_before, "runs": runs}, out, as_json):
+        return
+    rows = [[variant, *(f"{run['ratio'][variant]:.2f}" for run in runs.values())] for variant in runs[name]["ratio"]]
+    print(text_table(["processor time of an epoch, relative", *runs], rows))
 
 
 if __name__ == "__main__":

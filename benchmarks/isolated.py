@@ -151,7 +151,7 @@ def _epoch(file: str, step: dict[str, Any], threads: int, started: float) -> dic
     from benchmarks.workloads import StepConfig
     from dpcml.data.interactions import Interactions
     from dpcml.data.items import ItemTable
-    from dpcml.paper.measuring import peak_bytes  # psutil has no peak on Linux
+    from dpcml.paper.study_types.timing import peak_bytes  # psutil has no peak on Linux
 
     with np.load(file) as saved:
         indptr, indices, n_items = saved["indptr"], saved["indices"], int(saved["n_items"])

@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import multiprocessing
-import os
 import statistics
-import sys
 import tempfile
 import time
 from multiprocessing.connection import Connection
@@ -193,15 +191,3 @@ def _work(pipe: Connection, name: str, train: Interactions, step: StepConfig, ca
         engine.epoch(number, step.learning_rate)
         pipe.send(time.process_time() - started)
     pipe.send(hashlib.sha256(engine.users.vectors.tobytes() + engine.items.vectors.tobytes()).hexdigest())
-
-
-if __name__ == "__main__":
-    import json
-
-    from benchmarks.workloads import load_data, sized_data
-
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-    name, data = load_data()
-    found = {name: bench_simd(data.split((0.6, 0.2, 0.2), 0).train, rounds=rounds)}
-    found["generated"] = bench_simd(sized_data(10**6), rounds=max(rounds // 3, 1))
-    print(json.dumps({"load_before": os.getloadavg()[0], **found}, indent=2))  # noqa: T201

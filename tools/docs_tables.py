@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCH = ROOT / "results" / "bench"
+BEFORE, AFTER = (ROOT / "results" / "architecture" / f"{when}.json" for when in ("before", "after"))
 OUT = ROOT / "docs" / "generated"
 
 
@@ -319,6 +320,41 @@ def fold_in() -> str:
     return table(["the same users", *metrics], rows) + words + source("fold-in", note)
 
 
+def house() -> dict[str, dict[str, Any]]:
+    """Return sizes and journeys of the package before and after it was rebuilt, as `journeys.py` counted them."""
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in (BEFORE, AFTER)}
+
+
+def sizes() -> str:
+    """Return the size of the package before and after."""
+    before, after = (counted["sizes"] for counted in house().values())
+    rows = [[name, f"{before[name]:,}", f"{after[name]:,}"] for name in after]
+    return table(["the package", "before", "after"], rows) + HOUSE_SOURCE
+
+
+def journeys() -> str:
+    """Return files, functions and hops of each journey before and after."""
+    before, after = (counted["journeys"] for counted in house().values())
+    figures = ("files", "functions", "hops", "imported")
+    rows = [
+        [f"`{after[name]['command']}`", *(f"{before[name][one]} → {after[name][one]}" for one in figures)]
+        for name in after
+    ]
+    return table(["command", "files", "functions", "hops", "files imported"], rows) + HOUSE_SOURCE
+
+
+def drawn(name: str) -> str:
+    """Return the files of a journey as a tree, each below the file that called it first."""
+    lines = house()["after"]["journeys"][name]["tree"]
+    return "\n".join(["```text", *lines, "```", ""])
+
+
+HOUSE_SOURCE = (
+    "\n*Before: commit 9b7cf1d. Counted by `tools/journeys.py`."
+    " Source: `results/architecture/before.json` and `after.json`.*\n"
+)
+
+
 def command_line() -> str:
     """Return the reference of the command line, as Typer writes it, one level of headings lower."""
     with tempfile.TemporaryDirectory() as folder:
@@ -338,6 +374,7 @@ def command_line() -> str:
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "120"})
         text = html.unescape(file.read_text(encoding="utf-8"))
     text = re.sub(r"\* `--help`: Show this message and exit\.\n", "", text)
+    text = re.sub(r"## `dpcml bench`\n.*?(?=## )", "", text, flags=re.DOTALL)  # hidden: it names the new command
     text = re.sub(r"\*\*Options\*\*:\n\n(?=\n|#|\Z)", "", text)  # commands without an option of their own
     return text.partition("## ")[1] + text.partition("## ")[2]
 
@@ -347,12 +384,18 @@ TABLES: dict[str, Callable[[], str]] = {
     "evaluate": evaluation,
     "fold-in": fold_in,
     "interests": interests,
+    "journey-evaluate": lambda: drawn("evaluate"),
+    "journey-recommend": lambda: drawn("recommend"),
+    "journey-reproduce": lambda: drawn("reproduce"),
+    "journey-train": lambda: drawn("train"),
+    "journeys": journeys,
     "methods": methods,
     "mix": mix,
     "quality": quality,
     "recommend": recommend,
     "scaling": scaling,
     "serve": serve,
+    "sizes": sizes,
     "train": training,
 }
 

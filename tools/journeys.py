@@ -3,8 +3,9 @@
 ``python tools/journeys.py`` measures the installed package, or the one that ``PYTHONPATH`` names. Each command runs
 once to fill the kernel cache and a second time under a profiler. Counted are functions and methods of the package that
 are called from Python; compiled kernels are not, nor lambdas, comprehensions, and calls made while a module is being
-imported. A hop is a call from one file into another, on the longest chain of calls. ``--json FILE`` also writes the
-figures with the names of the functions, ``--tree`` draws each journey.
+imported. A hop is a call from one file into another, on the longest chain of calls. ``--tree`` draws each journey,
+``--json FILE`` also writes the figures. ``results/architecture`` holds them for two versions; ``tools/docs_tables.py``
+makes the tables of the page on the architecture from there.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 JOURNEYS = {
-    "train": ["train", "--data", "planted", "--out", "model"],
+    "train": ["train", "--data", "likes.csv", "--out", "model"],
     "evaluate": ["evaluate", "model"],
-    "recommend": ["recommend", "model", "--user", "0", "--explain"],
+    "recommend": ["recommend", "model", "--user", "u0", "--explain"],
     "reproduce": ["reproduce", "overall", "--quick", "--data", "planted", "--label", "DPCML2", "--out", "paper"],
 }
 FUNCTION = 0x1  # CO_OPTIMIZED: set for functions, not for bodies of modules and classes
@@ -104,6 +105,7 @@ def profile(command: list[str], out: Path) -> None:
 def measure(folder: Path) -> dict[str, Any]:
     """Return the figures of every journey, each run in new processes in ``folder``."""
     figures: dict[str, Any] = {}
+    write_likes(folder / "likes.csv")
     for name, command in JOURNEYS.items():
         out = folder / f"{name}.json"
         _run([sys.executable, "-m", "dpcml", *command], folder)
@@ -118,10 +120,16 @@ def measure(folder: Path) -> dict[str, Any]:
             "hops": len(found["longest"]) - 1,
             "imported": len(found["imported"]),
             "longest": found["longest"],
-            "entered": found["entered"],
-            "function_names": found["functions"],
+            "tree": tree(found["entered"]).splitlines(),
         }
     return figures
+
+
+def write_likes(file: Path) -> None:
+    """Write a small file of ratings: two groups of users, each of which likes most of its half of the items."""
+    pairs = [(user, 20 * (user % 2) + item) for user in range(60) for item in range(20) if (user // 2 + item) % 3]
+    rows = [f"u{user},i{item},{3 + (user + item) % 3}" for user, item in pairs]
+    file.write_text("\n".join(["user_id,item_id,rating", *rows, ""]), encoding="utf-8")
 
 
 def _run(command: list[str], folder: Path) -> None:
@@ -135,12 +143,14 @@ def sizes() -> dict[str, int]:
     import dpcml
 
     texts = [file.read_text(encoding="utf-8") for file in sorted(Path(dpcml.__file__).parent.rglob("*.py"))]
+    names = [node.name for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
     code = [lines_of_code(text) for text in texts]
     return {
         "files": len(texts),
         "lines": sum(len(text.splitlines()) for text in texts),
         "lines of code": sum(code),
         f"files with at most {SMALL} lines of code": sum(lines <= SMALL for lines in code),
+        "class names that occur twice": len(names) - len(set(names)),
     }
 
 
@@ -217,7 +227,7 @@ def main() -> None:
     print(markdown(counted, [counted.values()]))
     if options.tree:
         for name, one in figures.items():
-            print(f"\n{name}\n{tree(one['entered'])}")
+            print("\n".join(["", name, *one["tree"]]))
     if options.json:
         options.json.write_text(json.dumps({"journeys": figures, "sizes": counted}, indent=2) + "\n", encoding="utf-8")
 

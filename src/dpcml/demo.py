@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcml.data.charts import COLOURS, OTHER, canvas, save
 from dpcml.data.split import Split
 from dpcml.data.synthetic import PlantedWorld, planted
 from dpcml.evaluation.compare import Comparison, compare
@@ -15,8 +16,7 @@ from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.report import Report
 from dpcml.models import Recommender, create
 from dpcml.utils.arrays import FloatArray
-from dpcml.utils.files import atomic, write_text
-from dpcml.utils.packages import require
+from dpcml.utils.files import write_text
 
 METRICS = ("P@10", "R@10", "MRR", "minority_R@10", "attribute_ILD@10", "coverage@10")
 _VECTORS = {"dim": 32, "n_candidates": 10, "epochs": 30, "patience": None, "schedule": "linear"}
@@ -28,7 +28,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dpcml": {**_VECTORS, "n_vectors": 3, "diversity": (0.2, 0.5)},
 }
 LIST = 20  # length of the recommendation lists that the story is about
-OTHER = "#999999"  # colour of everything beside the user's interests, and of the models beside DPCML
 
 
 @dataclass(frozen=True)
@@ -124,16 +123,14 @@ def draw_demo(demo: Demo, path: str | Path, user: int | None = None) -> None:
 
     Needs matplotlib: ``pip install 'dpcml[plots]'``.
     """
-    figure = require("matplotlib.figure", "plots").Figure(figsize=(9, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    figure, axes = canvas(13.5, 5.2, 1, 2, width_ratios=(1.7, 1))
+    left, right = axes[0]
     _one_user(left, demo, demo.example() if user is None else user)
     _all_users(right, demo)
-    with atomic(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    save(figure, Path(path))
 
 
 def _one_user(axes: Any, demo: Demo, user: int) -> None:
-    colours = _colours()
     truth = demo.world.truth
     mine = [int(category) for category in truth.user_interests[user] if category >= 0]
     bars = {"the user": np.append(truth.user_shares[user][: len(mine)], 0.0)}
@@ -144,7 +141,7 @@ def _one_user(axes: Any, demo: Demo, user: int) -> None:
     left = np.zeros(len(bars))
     for k, name in enumerate(names):
         widths = np.array([shares[k] for shares in bars.values()])
-        colour = colours[k % len(colours)] if k < len(mine) else OTHER
+        colour = COLOURS[k % len(COLOURS)] if k < len(mine) else OTHER
         drawn = axes.barh(list(bars), widths, left=left, color=colour, label=name, height=0.7)
         axes.bar_label(
             drawn, [f"{width:.0%}" if width >= 0.06 else "" for width in widths], label_type="center", color="white"
@@ -153,24 +150,20 @@ def _one_user(axes: Any, demo: Demo, user: int) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.set_xticks([])
-    axes.spines[["top", "right", "bottom"]].set_visible(False)
-    axes.set_title(f"One user's interests, and the first {LIST} recommendations", fontsize=11)
+    axes.spines["bottom"].set_visible(False)
+    axes.grid(visible=False)
+    axes.set_title(f"One user's interests, and the first {LIST} recommendations", fontsize=14)
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=len(names))
 
 
 def _all_users(axes: Any, demo: Demo) -> None:
     names = [name for name in demo.reports if name != "popularity"]
     heights = [demo.reports[name].metrics["minority_R@10"] for name in names]
-    colours = [_colours()[0] if name == "dpcml" else OTHER for name in names]
+    colours = [COLOURS[0] if name == "dpcml" else OTHER for name in names]
     bars = axes.bar(names, heights, color=colours, width=0.7)
     axes.bar_label(bars, fmt="%.3f", padding=2)
     axes.set_yticks([])
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=False)
     axes.margins(y=0.15)
-    axes.set_title("Minority interests: recall@10", fontsize=11)
-
-
-def _colours() -> list[str]:
-    """Return matplotlib's palette for colour-blind readers, without its greys."""
-    cycle = require("matplotlib.style", "plots").library["tableau-colorblind10"]["axes.prop_cycle"]
-    return [colour for colour in cycle.by_key()["color"] if colour not in ("#ABABAB", "#595959", "#CFCFCF", "#898989")]
+    axes.set_title("Minority interests: recall@10", fontsize=14)

@@ -8,6 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
+from benchmarks.simd import SHIPPED, bench_simd
+from benchmarks.workloads import StepConfig
+from dpcml import planted
 from dpcml.cli import app as dpcml_app
 
 
@@ -93,3 +96,18 @@ def test_runs_as_a_module_from_the_root_of_the_repository():
     command = [sys.executable, "-m", "benchmarks", "train", "--help"]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     assert "--data" in done.stdout
+
+
+def test_simd_writes_both_sizes_and_prints_ratios(likes, tmp_path, monkeypatch):
+    def few_variants(train, *, rounds):  # the others would compile for a minute
+        step = StepConfig(n_vectors=2, dim=8, batch_size=32)
+        return bench_simd(train, step=step, rounds=rounds, variants=(SHIPPED, "no prefetch"))
+
+    monkeypatch.setattr("benchmarks.simd.bench_simd", few_variants)
+    monkeypatch.setattr("benchmarks.workloads.sized_data", lambda positives: planted(60, 40).data)
+    out = tmp_path / "simd.json"
+    printed = CliRunner().invoke(app, ["simd", "--data", likes, "--repeats", "2", "--out", str(out)]).stdout
+    assert "no prefetch" in printed
+    runs = json.loads(out.read_text())["runs"]
+    assert len(runs) == 2
+    assert all(run["ratio"][SHIPPED] == 1 for run in runs.values())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dpcml.data.describe as module
-from dpcml.data.charts import bars, category_bars, diversity_bars, plot
-from dpcml.data.describe import Category, Description, Histogram, categories, describe, preference_diversity
+from dpcml.data.charts import plot
+from dpcml.data.describe import Category, Description, categories, describe, preference_diversity
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.utils.arrays import FloatArray
@@ -114,27 +114,6 @@ def test_to_dict_is_json_and_says_how_many_categories_it_leaves_out() -> None:
 def test_empty_data_is_refused() -> None:
     with pytest.raises(DataError, match="nothing to describe"):
         describe(Interactions.from_csr(np.zeros((0, 3))))
-
-
-@pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_bars_fit_the_width_and_keep_proportions(width: int) -> None:
-    lines = bars([("a very long name of a category", 1000), ("b", 500), ("c", 1), ("d", 0)], width).splitlines()
-    assert {len(line) for line in lines} == {width}
-    lengths = [line.count("█") for line in lines]
-    assert lengths[1] == pytest.approx(lengths[0] / 2, abs=1)
-    assert lengths[2:] == [1, 0]  # a small value is still seen, none is not
-
-
-def test_bars_of_nothing() -> None:
-    assert bars([]) == ""
-    assert bars([("a", 0)], 20).split() == ["a", "0"]
-
-
-def test_text_charts() -> None:
-    histogram = Histogram(0.5, 3, (0.0, 0.5, 1.0), (1, 2))
-    assert diversity_bars(histogram).splitlines()[1].split() == ["0.50-1.00", "█" * 66, "2"]
-    many = [Category(f"c{number}", 1, 50 - number) for number in range(50)]
-    assert len(category_bars(many).splitlines()) == 20
 
 
 @pytest.fixture

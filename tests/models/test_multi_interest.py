@@ -95,6 +95,15 @@ def test_somebody_new_is_folded_in_once_for_a_list_and_its_reasons(model, monkey
     assert folded == [2]
 
 
+def test_liked_items_are_assigned_to_vectors_once_for_a_mixed_list_with_reasons(model, monkeypatch):
+    from dpcml.retrieval import profile
+
+    assigned, compute = [], profile.distances
+    monkeypatch.setattr(profile, "distances", lambda *arrays: assigned.append(1) or compute(*arrays))
+    model.recommend([3, 4], n=4, explain=True, mix=0.5)
+    assert len(assigned) == 2, "once per user"
+
+
 def test_reasons_name_the_vector_that_won_and_items_that_are_liked(model, parts):
     train = parts.train
     ids, _, reasons = model.recommend([3, 4], n=6, explain=True)

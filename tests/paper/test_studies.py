@@ -9,10 +9,9 @@ import pytest
 from dpcml.data.synthetic import planted
 from dpcml.paper.document import markdown
 from dpcml.paper.published import METRICS
-from dpcml.paper.report import study_blocks, write_study
 from dpcml.paper.runs import DatasetCache, run_jobs
 from dpcml.paper.spec import Spec, parse_spec
-from dpcml.paper.studies import reproduce_one, study_titles
+from dpcml.paper.studies import reproduce_one, study_blocks, study_titles, write_study
 from dpcml.paper.study_types import STUDY_TYPES, StudyResults
 from dpcml.utils.errors import DataError
 

@@ -23,34 +23,19 @@ def console() -> Any:
     return Console(width=PIPE_WIDTH if plain else None, highlight=False, emoji=False)
 
 
-def bar_mark() -> str:
-    """Return the character of bars: a block, or a number sign if the output cannot encode it.
-
-    Examples
-    --------
-    >>> bar_mark() in "█#"
-    True
-    """
-    try:
-        "█".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return "#"
-    return "█"
-
-
 def print_json(figures: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(figures, indent=2, allow_nan=False))
 
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; columns of numbers are right-aligned."""
+    """Print a table, below its title if it has one; columns of numbers are right-aligned."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
+    table = Table(title=Text(title) if title else None, title_justify="left", box=None, pad_edge=False)
     for name in header:
-        right = name in ("", "score", "share", "similarity")
+        right = name in ("", "score", "share", "similarity", "users", "items", "positives")
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
@@ -62,7 +47,7 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-Report = Callable[[int, int | None], None]  # called with the amount done, and the total if it is known
+Report = Callable[..., None]  # called with the amount done, the total or None, and perhaps a text to show
 
 
 def bytes_bar(title: str) -> AbstractContextManager[Report | None]:
@@ -89,4 +74,6 @@ def _bar(title: str, amount: str, *, visible: bool) -> Iterator[Report | None]:
     )  # fmt: skip
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(title, total=None, visible=visible)
-        yield lambda done, total: shown.update(task, completed=done, total=total, visible=True)
+        yield lambda done, total, text="": shown.update(
+            task, completed=done, total=total, visible=True, description=f"{title} {text}".strip()
+        )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcml.cli.console import AsJson, bar_mark, bytes_bar, console, note, print_json
+from dpcml.cli.console import AsJson, bytes_bar, console, note, print_json, show_table
 from dpcml.cli.options import takes_reading
 
 if TYPE_CHECKING:
     from dpcml.data.describe import Description
+
+BARS_WIDTH = 100  # columns that bars may take
 
 app = typer.Typer(help="Named data sets and your own files.", no_args_is_help=True)
 
@@ -28,16 +32,12 @@ def list_sets(as_json: AsJson = False) -> None:
     if as_json:
         print_json({name: _entry(DATASETS[name], *found[name]) for name in DATASETS})
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("name", "title", "users", "items", "positives", "found in", "licence"):
-        table.add_column(title, justify="right" if title in ("users", "items", "positives") else "left")
+    rows = []
     for name in DATASETS:
         entry = DATASETS[name]
         counts = (f"{count:,}" for count in (entry.counts.users, entry.counts.items, entry.counts.positives))
-        table.add_row(name, entry.title, *counts, found[name][0] or "not here", entry.licence)
-    console().print(table)
+        rows.append([name, entry.title, *counts, found[name][0] or "not here", entry.licence])
+    show_table("", ["name", "title", "users", "items", "positives", "found in", "licence"], rows)
 
 
 def _entry(entry: Any, label: str | None, folder: Path | None) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def describe(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Count users, items and positives; show how varied people's tastes are where items have attributes."""
+    """Count users, items and positives; show the preference diversity of users where items have attributes."""
     from dpcml.data.charts import check_suffix
     from dpcml.data.charts import plot as draw
     from dpcml.data.datasets import load_dataset
@@ -99,10 +99,9 @@ def describe(
 def _show(description: Description) -> None:
     from rich.table import Table
 
-    from dpcml.data.charts import TOP, category_bars, diversity_bars
+    from dpcml.data.charts import TOP
 
     screen = console()
-    width, mark = min(screen.width, 100), bar_mark()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -114,11 +113,29 @@ def _show(description: Description) -> None:
     if (diversity := description.preference_diversity) is not None:
         print(f"\nPreference diversity Div(u), mean {diversity.mean:.3f}: users by share of their item pairs")
         print("without a common attribute")
-        print(diversity_bars(diversity, width, mark))
+        bins = (f"{low:.2f}-{high:.2f}" for low, high in pairwise(diversity.edges))
+        _show_bars(screen, list(zip(bins, diversity.counts, strict=True)))
     if description.categories:
         shown, total = min(TOP, len(description.categories)), len(description.categories)
         print(f"\nCategories by positives{'' if shown == total else f', {shown} of {total:,}'}")
-        print(category_bars(description.categories, width, mark))
+        _show_bars(screen, [(category.name, category.positives) for category in description.categories[:TOP]])
+
+
+def _show_bars(screen: Any, rows: Sequence[tuple[str, int]]) -> None:
+    """Print a labelled horizontal bar for each count, the longest as wide as there is room."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    width = min(screen.width, BARS_WIDTH)
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(no_wrap=True, max_width=width // 3)
+    table.add_column(ratio=1)
+    table.add_column(justify="right")
+    most = max(count for _, count in rows) or 1
+    for label, count in rows:
+        table.add_row(Text(label), ProgressBar(most, count), f"{count:,}")
+    screen.print(table, width=width)
 
 
 def _figures(description: Description) -> list[tuple[str, str]]:

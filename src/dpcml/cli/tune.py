@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcml.cli.console import AsJson, bytes_bar, note
+from dpcml.cli.console import AsJson, bytes_bar, count_bar, note
 from dpcml.cli.options import Data, parse_settings, takes_reading
 
 if TYPE_CHECKING:
@@ -101,30 +100,14 @@ def _hint(out: Path) -> Iterator[None]:
 
 @contextmanager
 def _bar(title: str, metric: str) -> Iterator[Callable[[TuningProgress], object]]:
-    """Show a progress bar on a terminal; elsewhere print failed trials only."""
-    if not sys.stderr.isatty():
-        yield _failure
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("starting", total=None)
+    """Show a progress bar on a terminal, and failed trials everywhere."""
+    with count_bar(title) as report:
 
         def callback(progress: TuningProgress) -> None:
             if progress.value is None:
-                shown.console.print(_failed(progress), markup=False, highlight=False)
-            best = "" if progress.best is None else f"best {metric} {progress.best:.4f}"
-            shown.update(task, completed=progress.done, total=progress.total, description=best)
+                note(f"trial {progress.trial} failed: {progress.error}")
+            if report is not None:
+                best = "" if progress.best is None else f"best {metric} {progress.best:.4f}"
+                report(progress.done, progress.total, best)
 
         yield callback
-
-
-def _failure(progress: TuningProgress) -> None:
-    if progress.value is None:
-        note(_failed(progress))
-
-
-def _failed(progress: TuningProgress) -> str:
-    return f"trial {progress.trial} failed: {progress.error}"

@@ -1,19 +1,17 @@
-from .datasets import DATASETS, DatasetStore, load_dataset
-from .interactions import Interactions
-from .items import Attributes, ItemTable
-from .split import Split, by_ratio, by_time, leave_last
-from .synthetic import planted
-
-__all__ = [
-    "DATASETS",
-    "Attributes",
-    "DatasetStore",
-    "Interactions",
-    "ItemTable",
-    "Split",
-    "by_ratio",
-    "by_time",
-    "leave_last",
-    "load_dataset",
-    "planted",
-]
+from .datasets import DATASETS as DATASETS
+from .datasets import DatasetStore as DatasetStore
+from .datasets import load_dataset as load_dataset
+from .interactions import Interactions as Interactions
+from .items import Attributes as Attributes
+from .items import ItemTable as ItemTable
+from .prepare import from_frame as from_frame
+from .readers import READERS as READERS
+from .readers import Parsed as Parsed
+from .readers import Reader as Reader
+from .readers import read as read
+from .split import Split as Split
+from .split import by_ratio as by_ratio
+from .split import by_time as by_time
+from .split import leave_last as leave_last
+from .synthetic import planted as planted
+from .synthetic import planted_blocks as planted_blocks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -28,21 +27,6 @@ COMMON_NAMES = {
 OPTIONAL = ("rating", "time")
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Names of the columns that play a role; ``None`` where there is no such column."""
-
-    user: str | None = None
-    item: str | None = None
-    rating: str | None = None
-    time: str | None = None
-
-    def named(self) -> dict[str, str]:
-        """Return role and column name of the roles that have one."""
-        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {role: name for role, name in pairs if name is not None}
-
-
 def normalized(name: str) -> str:
     """Return a column name without case, spaces, underscores and other marks.
 
@@ -55,8 +39,8 @@ def normalized(name: str) -> str:
 
 
 def assign_columns(
-    available: Sequence[str], given: Columns, source: str = "the frame"
-) -> tuple[Columns, tuple[str, ...]]:
+    available: Sequence[str], given: Mapping[str, str | None], source: str = "the frame"
+) -> tuple[dict[str, str], tuple[str, ...]]:
     """Find the columns for user, item, rating and time, and say what was guessed.
 
     Parameters
@@ -64,64 +48,53 @@ def assign_columns(
     available
         The names of all columns.
     given
-        Names the caller chose; each must exist once. An empty name for rating or time means no such column.
+        Names by role that the caller chose; each must exist once. An empty name for rating or time means no such
+        column.
     source
         What to call the data in an error.
 
     Examples
     --------
-    >>> assign_columns(["userId", "movieId", "stars"], Columns())[0]
-    Columns(user='userId', item='movieId', rating='stars', time=None)
-    >>> assign_columns(["userId", "movieId", "stars"], Columns(rating=""))[0]
-    Columns(user='userId', item='movieId', rating=None, time=None)
-    >>> assign_columns(["a", "b"], Columns(user="a"), "likes.csv")
+    >>> assign_columns(["userId", "movieId", "stars"], {})[0]
+    {'user': 'userId', 'item': 'movieId', 'rating': 'stars'}
+    >>> assign_columns(["userId", "movieId", "stars"], {"rating": ""})[0]
+    {'user': 'userId', 'item': 'movieId'}
+    >>> assign_columns(["a", "b"], {"user": "a"}, "likes.csv")
     Traceback (most recent call last):
     ...
     dpcml.utils.errors.DataError: likes.csv: which column holds the item? None of 'a', 'b' has a
     common name; pass item='...'
     """
-    unwanted = {role: None for role in OPTIONAL if getattr(given, role) == ""}
-    chosen = replace(given, **unwanted)
-    _check_given(available, chosen, source)
-    taken = set(chosen.named().values())
-    guessed: dict[str, str] = {}
-    for role, common in COMMON_NAMES.items():
-        if getattr(chosen, role) is not None or role in unwanted:
+    listed = ", ".join(repr(name) for name in available)
+    unwanted = [role for role in OPTIONAL if given.get(role) == ""]
+    chosen: dict[str, str] = {}
+    for role, name in given.items():
+        if name is None or role in unwanted:
             continue
-        candidates = {normalized(name): name for name in reversed(available) if name not in taken}
-        found = next((candidates[name] for name in common if name in candidates), None)
-        if found is not None:
-            guessed[role] = found
-            taken.add(found)
+        if name not in available:
+            raise DataError(f"{source}: no column {name!r} for the {role}; the columns are {listed}")
+        if name in chosen.values():
+            other = next(role for role, taken in chosen.items() if taken == name)
+            raise DataError(f"{source}: column {name!r} is named as {other} and as {role}; name two columns")
+        chosen[role] = name
+    found = dict(chosen)
+    for role, names in COMMON_NAMES.items():
+        if role in chosen or role in unwanted:
+            continue
+        free = {normalized(name): name for name in reversed(available) if name not in found.values()}
+        guess = next((free[name] for name in names if name in free), None)
+        if guess is not None:
+            found[role] = guess
         elif role not in OPTIONAL:
             raise DataError(
-                f"{source}: which column holds the {role}? None of {_listed(available)} has a common name;"
-                f" pass {role}='...'"
+                f"{source}: which column holds the {role}? None of {listed} has a common name; pass {role}='...'"
             )
-    said = ", ".join(f"{role} = {name!r}" for role, name in guessed.items())
-    _check_once(available, guessed, source)
-    return replace(chosen, **guessed), (f"guessed: {said}",) if said else ()
-
-
-def _check_given(available: Sequence[str], given: Columns, source: str) -> None:
-    roles: dict[str, str] = {}
-    for role, name in given.named().items():
-        if name not in available:
-            raise DataError(f"{source}: no column {name!r} for the {role}; the columns are {_listed(available)}")
-        if name in roles:
-            raise DataError(f"{source}: column {name!r} is named as {roles[name]} and as {role}; name two columns")
-        roles[name] = role
-    _check_once(available, given.named(), source)
-
-
-def _check_once(available: Sequence[str], chosen: Mapping[str, str], source: str) -> None:
-    for role, name in chosen.items():
+    for role, name in found.items():
         if list(available).count(name) > 1:
             raise DataError(f"{source}: column {name!r} for the {role} occurs twice; rename one of them")
-
-
-def _listed(available: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in available)
+    ordered = {role: found[role] for role in COMMON_NAMES if role in found}
+    said = ", ".join(f"{role} = {name!r}" for role, name in ordered.items() if role not in chosen)
+    return ordered, (f"guessed: {said}",) if said else ()
 
 
 Where: TypeAlias = Callable[[int], str]  # file and line of a row: "likes.csv, line 7"

@@ -253,7 +253,7 @@ class Interactions:
 
     @cached_property
     def by_item(self) -> sparse.csr_array:
-        """Who likes what: the positives turned, of shape (items, users), read-only; made once, when first asked for."""
+        """The transpose of `csr`, shape (items, users), read-only; computed at first use."""
         turned = self.csr.T.tocsr()
         parts = self.csr.data, frozen(turned.indices), frozen(turned.indptr)  # the ones are shared
         return sparse.csr_array(parts, shape=turned.shape)
@@ -330,7 +330,7 @@ class Interactions:
 
 
 def as_interactions(source: Any) -> Interactions:
-    """Return `Interactions` from whatever users may have: them, a matrix, or a frame.
+    """Return `Interactions` from `Interactions`, a matrix or a data frame.
 
     Examples
     --------

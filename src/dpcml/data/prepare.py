@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from dpcml.data.columns import Columns, Where, assign_columns, encode_ids, numbers, seconds
+from dpcml.data.columns import Where, assign_columns, encode_ids, numbers, seconds
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
 from dpcml.utils.arrays import BoolArray
@@ -161,8 +161,8 @@ def from_frame(
     except nw.exceptions.NarwhalsError as error:
         raise DataError(f"the frame cannot be used: {error}") from None
     by_name = {str(name): name for name in native.columns}  # pandas names columns by any object
-    columns, notes = assign_columns(list(by_name), Columns(user, item, rating, time))
-    picked = {role: _series(native.get_column(by_name[name]), name) for role, name in columns.named().items()}
+    columns, notes = assign_columns(list(by_name), {"user": user, "item": item, "rating": rating, "time": time})
+    picked = {role: _series(native.get_column(by_name[name]), name) for role, name in columns.items()}
     table = pl.DataFrame(picked)
     return prepare(table, _row, Rules.of(rules), items=items, notes=notes, source="the frame")
 

@@ -1,20 +1,13 @@
-"""The blocks of a report, each of which renders itself as Markdown: headings, notes, tables, figures."""
+"""The blocks of a report: Markdown text, headings, notes and tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 FIGURES = "figures"  # folder of the pictures, beside the report
-
-
-class ReportBlock(Protocol):
-    """A part of a report."""
-
-    def markdown(self) -> str:
-        """Return it as Markdown."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +20,6 @@ class Heading:
     def markdown(self) -> str:
         """Return it as Markdown."""
         return f"{'#' * self.level} {self.text}"
-
-
-@dataclass(frozen=True)
-class Text:
-    """Paragraphs."""
-
-    text: str
-
-    def markdown(self) -> str:
-        """Return it as Markdown."""
-        return self.text.strip()
 
 
 @dataclass(frozen=True)
@@ -58,30 +40,6 @@ class Notes:
     def markdown(self) -> str:
         """Return it as Markdown."""
         return "\n".join(f"- {note.text}" for note in self.notes)
-
-
-@dataclass(frozen=True)
-class Details:
-    """Lines for the readers who want to know more, such as settings and versions."""
-
-    summary: str
-    lines: Sequence[str]
-
-    def markdown(self) -> str:
-        """Return it as Markdown."""
-        return "\n".join([f"{self.summary}:", "", *(f"- {line}" for line in self.lines)])
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure, kept as a PNG file."""
-
-    name: str
-    caption: str
-
-    def markdown(self) -> str:
-        """Return it as Markdown."""
-        return f"![{self.caption}]({FIGURES}/{self.name}.png)\n\n*{self.caption}*"
 
 
 @dataclass(frozen=True)
@@ -172,12 +130,20 @@ def _ours(cell: TableCell | str) -> str:
     return f"**{cell.ours()}**" if cell.best else cell.ours()
 
 
+ReportBlock: TypeAlias = str | Heading | Notes | ReportTable  # a text is Markdown already
+
+
+def details(summary: str, lines: Sequence[str]) -> str:
+    """Return lines for readers who want to know more, such as settings and versions, as Markdown."""
+    return "\n".join([f"{summary}:", "", *(f"- {line}" for line in lines)])
+
+
 def markdown(blocks: Sequence[ReportBlock]) -> str:
     """Return blocks as a Markdown text.
 
     Examples
     --------
-    >>> print(markdown([Heading("A", 1), Text("About."), Notes([Note("true")])]))
+    >>> print(markdown([Heading("A", 1), "About.", Notes([Note("true")])]))
     # A
     <BLANKLINE>
     About.
@@ -185,4 +151,4 @@ def markdown(blocks: Sequence[ReportBlock]) -> str:
     - true
     <BLANKLINE>
     """
-    return "\n\n".join(block.markdown() for block in blocks) + "\n"
+    return "\n\n".join(block if isinstance(block, str) else block.markdown() for block in blocks) + "\n"

@@ -1,4 +1,4 @@
-"""The nearest items of users by an approximate index: for catalogues that are too large to look through every time.
+"""Approximate search of the nearest items by an index, for catalogues that are too large for exact search.
 
 The best items by the distance to the nearest of C vectors are the merge of C ordinary queries, because an item that
 is among a user's n best is among the n best of the vector that it is nearest to.

@@ -1,4 +1,4 @@
-"""Vectors of somebody new, against items that stay where they are: the objective of training, for one user."""
+"""Fold-in: vectors of a new user by the objective of training, with fixed item vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAN = 0.4  # how far vectors start from the mean of all liked items towards tho
 
 @dataclass(frozen=True, eq=False)
 class FoldIn:
-    """Everything that decides a new user's vectors, beside the items.
+    """Hyper-parameters of fold-in.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FoldIn:
     pool: int = 512
 
     def vectors(self, items: FloatArray, liked: IntArray, n_vectors: int) -> FloatArray:
-        """Return the vectors of a person who likes some items.
+        """Return the vectors of a user who likes some items.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class FoldIn:
 
 
 def start_vectors(liked: FloatArray, n_vectors: int) -> FloatArray:
-    """Return unit vectors between the mean of the liked items and the middles of groups of them.
+    """Return initial unit vectors, between the mean of the liked items and the means of clusters of them.
 
     Groups are those of spherical k-means with a fixed start: the first centre is the mean direction; each further one
     starts at the item that all others are farthest from.

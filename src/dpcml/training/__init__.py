@@ -1,1 +1,5 @@
 """Training: the loop over epochs, the engine, samplers, initial vectors, checkpoints and progress."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

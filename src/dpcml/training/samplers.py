@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.kernels.mining import ALL, CLOSEST, HARDEST, SIMILAR
+from dpcml.kernels.mining import ALL, HARDEST, SIMILAR
+from dpcml.kernels.mining import CLOSEST as CLOSEST
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.sampling import Candidates, Positives, fill_filters, sample_batch
 from dpcml.training.order import Order

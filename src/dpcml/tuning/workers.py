@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -25,7 +26,6 @@ from dpcml.training.trainer import History
 from dpcml.tuning.space import SearchSpace
 from dpcml.utils.packages import require
 from dpcml.utils.registry import Registry
-from dpcml.utils.signals import held_back
 
 # Attributes of a trial in the study.
 PARAMETERS, OUTCOME, WORKER, PLANNED, DEFAULTS = "parameters", "outcome", "worker", "planned", "defaults"
@@ -222,7 +222,7 @@ class LocalPool:
         """Start a process."""
         context = multiprocessing.get_context("spawn")  # a fork would copy locks of threads that it does not have
         process = context.Process(target=_in_process, args=(*self.arguments, worker), daemon=True)
-        with child_threads(self.arguments[0].n_threads), held_back(signal.SIGINT):  # the parent handles Ctrl-C
+        with child_threads(self.arguments[0].n_threads), blocked_signals(signal.SIGINT):  # the parent handles Ctrl-C
             process.start()
         self._processes.append(process)
         return process
@@ -317,3 +317,23 @@ def child_threads(threads: int) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def blocked_signals(*signals: signal.Signals) -> Iterator[None]:
+    """Block signals within the block; processes that are started there inherit the mask.
+
+    Examples
+    --------
+    >>> with blocked_signals(signal.SIGHUP):
+    ...     signal.raise_signal(signal.SIGHUP)
+    ...     caught = signal.sigwait({signal.SIGHUP})
+    >>> caught is signal.SIGHUP
+    True
+    """
+    resource_tracker.ensure_running()  # started within the block, it would unblock SIGINT and SIGTERM
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import polars as pl
 
-from dpcml.data.columns import Where
+from dpcml.data.columns import COMMON_NAMES, Where
 from dpcml.data.readers.source import SourceFile
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.registry import Registry
@@ -30,6 +30,11 @@ class Options:
         """Return the options that were set."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in pairs if value is not None}
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """The names of columns by role."""
+        return {role: getattr(self, role) for role in COMMON_NAMES}
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,15 @@ from dpcml.data.readers.base import Options
 from dpcml.data.readers.delimited import read_delimited
 from dpcml.data.readers.lists import check_counts, numbers_by_line
 from dpcml.data.readers.source import SourceFile, open_source
-from dpcml.data.readers.tables import MAGIC, open_table, parquet_columns, parquet_names
+from dpcml.data.readers.tables import MAGIC, open_table, parquet_columns
 from dpcml.utils.arrays import BoolArray
 from dpcml.utils.errors import DataError
 
-ID_NAMES = ("id", *COMMON_NAMES["item"])
-TITLE_NAMES = ("title", "name", "itemname", "itemtitle", "movietitle", "productname", "producttitle", "label")
-ATTRIBUTE_NAMES = ("genres", "genre", "tags", "tag", "categories", "category", "attributes", "topics")
+COMMON = {
+    "item": ("id", *COMMON_NAMES["item"]),
+    "title": ("title", "name", "itemname", "itemtitle", "movietitle", "productname", "producttitle", "label"),
+    "attributes": ("genres", "genre", "tags", "tag", "categories", "category", "attributes", "topics"),
+}
 NOTHING = ("", "(no genres listed)")
 U_ITEM_WIDTH, U_ITEM_FLAGS = 24, 5  # fields of u.item, and where its flags begin
 ML_100K_GENRES = (
@@ -118,7 +120,7 @@ def _genres(path: Path) -> Sequence[str]:
 
 
 def _from_table(source: SourceFile, given: Mapping[str, str | None], options: Options) -> _Found:
-    known = {*ID_NAMES, *TITLE_NAMES, *ATTRIBUTE_NAMES}
+    known = {name for names in COMMON.values() for name in names}
     chosen = [name for name in given.values() if name is not None]
     table = open_table(source, options, known=known, given=chosen)
     if not table.header:
@@ -129,23 +131,20 @@ def _from_table(source: SourceFile, given: Mapping[str, str | None], options: Op
 
 
 def _from_parquet(source: SourceFile, given: Mapping[str, str | None]) -> _Found:
-    columns = _pick(parquet_names(source), given, source)
-    cells = parquet_columns(source, list(columns.values())).select(
-        pl.col(name).alias(role) for role, name in columns.items()
-    )
+    parsed = parquet_columns(source, lambda names: (_pick(names, given, source), ()))
     sets = None
-    if "attributes" in columns:
-        names = cells["attributes"]
+    if "attributes" in parsed.table.columns:
+        names = parsed.table["attributes"]
         nested = isinstance(names.dtype, pl.List)
         sets = [[str(name) for name in row or ()] for row in names.to_list()] if nested else _split(names)
-    return _Found(cells, lambda row: f"{source.name}, row {row + 1}", sets)
+    return _Found(parsed.table, parsed.where, sets)
 
 
 def _pick(names: Sequence[str], given: Mapping[str, str | None], source: SourceFile) -> dict[str, str]:
     """Return role and name of the columns for item, title and attributes, as far as there are any."""
     listed = ", ".join(repr(name) for name in names)
     picked: dict[str, str] = {}
-    for role, common in (("item", ID_NAMES), ("title", TITLE_NAMES), ("attributes", ATTRIBUTE_NAMES)):
+    for role, common in COMMON.items():
         free = {normalized(name): name for name in reversed(names) if name not in picked.values()}
         name = given[role] or next((free[word] for word in common if word in free), None)
         if name is not None and name not in names:

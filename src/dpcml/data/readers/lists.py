@@ -18,7 +18,7 @@ NUMBERS = re.compile(r"-?\d+( +-?\d+)* *")
 
 
 @dataclass(frozen=True)
-class Lists(Reader):
+class ListFiles(Reader):
     """Lines of whole numbers between spaces.
 
     Parameters
@@ -31,7 +31,7 @@ class Lists(Reader):
     counted: bool
 
     def matches(self, name: str, head: str) -> int:
-        """Certain where most lines begin with the right count, likely where they hold only numbers."""
+        """Return 3 (certain) if most lines begin with the right count, 2 (likely) if they hold only numbers."""
         lines = [line.strip() for line in first_lines(head)]
         fits = [line.split() for line in lines if NUMBERS.fullmatch(line)]
         if not fits or 2 * len(fits) < len(lines):
@@ -103,5 +103,5 @@ def check_counts(source: SourceFile, values: IntArray, lengths: IntArray, hint: 
         raise DataError(f"{source.line(row + 1)}: the count {counts[row]} is followed by {lengths[row] - 1} ids{hint}")
 
 
-READERS.add("count-then-ids", Lists(counted=True))
-READERS.add("id-then-items", Lists(counted=False))
+READERS.add("count-then-ids", ListFiles(counted=True))
+READERS.add("id-then-items", ListFiles(counted=False))

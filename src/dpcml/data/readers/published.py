@@ -34,7 +34,7 @@ class MovieLens(Reader):
     catalogue: str
 
     def matches(self, name: str, head: str) -> int:
-        """Certain where most lines look like ratings."""
+        """Return 3 (certain) if most lines look like ratings."""
         lines = first_lines(head)
         if self.separator == "::":
             return 3 * (2 * sum(RATING_LINE.fullmatch(line) is not None for line in lines) > len(lines))
@@ -76,7 +76,7 @@ class Steam(Reader):
     behaviour: str = "purchase"
 
     def matches(self, name: str, head: str) -> int:
-        """Certain where most lines end in behaviour, hours and 0; then purchases count."""
+        """Return 3 (certain) if most lines end in behaviour, hours and 0."""
         lines = first_lines(head)
         fits = 2 * sum(LINE.fullmatch(line) is not None for line in lines) > len(lines)
         return 3 * (fits and self.behaviour == BEHAVIOURS[0])

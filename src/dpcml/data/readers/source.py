@@ -70,7 +70,7 @@ class SourceFile:
         encoding = self.encoding or self._marked()
         if encoding is None and fallback is not None and not _is_utf8(self.raw):
             encoding = fallback
-        data = self.raw if encoding is None else self._decoded(encoding)
+        data = self.raw if encoding is None else self._decoded(encoding).encode()
         data = data.removeprefix(codecs.BOM_UTF8)
         if b"\0" in data:
             line = data.count(b"\n", 0, data.index(b"\0")) + 1
@@ -79,7 +79,7 @@ class SourceFile:
                 " its encoding, such as encoding='utf-16' (--encoding utf-16)"
             )
         if encoding is None and not data.isascii():
-            self._check_utf8(data)
+            self._decoded("UTF-8")
         if not data or data.isspace():
             raise DataError(f"{self.path}: the file is empty")
         return data if b"\n" in data else data.replace(b"\r", b"\n")
@@ -87,27 +87,17 @@ class SourceFile:
     def _marked(self) -> str | None:
         return next((encoding for mark, encoding in MARKS if self.raw.startswith(mark)), None)
 
-    def _decoded(self, encoding: str) -> bytes:
+    def _decoded(self, encoding: str) -> str:
         try:
-            return self.raw.decode(encoding).encode("utf-8")
+            return self.raw.decode(encoding)
         except UnicodeDecodeError as error:
             line = self.raw.count(b"\n", 0, error.start) + 1
             raise DataError(
-                f"{self.line(line)}: byte 0x{self.raw[error.start]:02x} is not {encoding}:"
-                " save the file as UTF-8, or name its encoding (--encoding)"
+                f"{self.line(line)}: byte 0x{self.raw[error.start]:02x} is not {encoding}: save the file as UTF-8,"
+                " or pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
             ) from None
         except UnicodeError as error:
             raise DataError(f"{self.path}: cannot be read as {encoding}: {error}") from None
-
-    def _check_utf8(self, data: bytes) -> None:
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise DataError(
-                f"{self.line(line)}: byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8,"
-                " or pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
-            ) from None
 
 
 def open_source(path: str | Path, encoding: str | None = None) -> SourceFile:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import polars as pl
 
-from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Columns, Where, assign_columns, normalized
+from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Where, assign_columns, normalized
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader
 from dpcml.data.readers.delimited import Lines, read_delimited
 from dpcml.data.readers.source import SourceFile
@@ -45,9 +45,9 @@ class TextTable:
         chosen = [pl.col(str(self.names.index(name))).alias(role) for role, name in named.items()]
         return self.cells.select(chosen).slice(int(self.header))
 
-    def parsed(self, columns: Columns, notes: tuple[str, ...] = ()) -> Parsed:
+    def parsed(self, columns: Mapping[str, str], notes: tuple[str, ...] = ()) -> Parsed:
         """Return the columns that play a role under the names of their roles."""
-        return Parsed(self.columns(columns.named()), self.where, (*self.notes, *notes))
+        return Parsed(self.columns(columns), self.where, (*self.notes, *notes))
 
     def sample(self) -> list[tuple[str, ...]]:
         """Return the first rows, without the header."""
@@ -63,15 +63,15 @@ class Tables(Reader):
     takes = frozenset({"user", "item", "rating", "time", "separator", "header"})
 
     def matches(self, name: str, head: str) -> int:
-        """Any text may be a table; the ending of the name makes it likely."""
+        """Return 2 (likely) by the ending of the file name, else 1: any text may be a table."""
         if not any(separator in head for separator in self.separators):
             return int(len(self.separators) > 1)  # the widest choice is the last resort
         return 2 if name.endswith(self.endings) else int(len(self.separators) > 1)
 
     def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return the columns for user, item, rating and time."""
-        given = Columns(options.user, options.item, options.rating, options.time)
-        table = open_table(source, options, self.separators, INTERACTION_NAMES, given.named().values())
+        given = {role: name for role, name in options.columns.items() if name is not None}
+        table = open_table(source, options, self.separators, INTERACTION_NAMES, given.values())
         if not table.header:
             return table.parsed(*_by_position(table, given))
         try:
@@ -184,9 +184,9 @@ def _is_header(rows: Sequence[Sequence[str]], known: Collection[str], given: Col
     return any(share_of_numbers([row[place] for row in rest]) > 0.5 for place in range(len(first)))
 
 
-def _by_position(table: TextTable, given: Columns) -> tuple[Columns, tuple[str, ...]]:
+def _by_position(table: TextTable, given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Give columns without names their roles: user, item, then rating and time if they are numbers."""
-    chosen = {role: f"column_{_position(name)}" if _position(name) else name for role, name in given.named().items()}
+    chosen = {role: f"column_{_position(name)}" if _position(name) else name for role, name in given.items()}
     free = [name for name in table.names if name not in chosen.values()]
     sample = table.sample()
     found: dict[str, str] = {}
@@ -202,7 +202,7 @@ def _by_position(table: TextTable, given: Columns) -> tuple[Columns, tuple[str, 
             break  # a few bad values are an error in a column of numbers, most of them are another column
         found[role] = free.pop(0)
     said = ", ".join(f"{role} = {name}" for role, name in found.items())
-    columns, _ = assign_columns(table.names, replace(Columns(**chosen), **found), table.source.name)
+    columns, _ = assign_columns(table.names, {**chosen, **found}, table.source.name)
     return columns, (f"guessed by position: {said}",) if said else ()
 
 
@@ -245,40 +245,30 @@ class Parquet(Reader):
     takes = frozenset({"user", "item", "rating", "time"})
 
     def matches(self, name: str, head: str) -> int:
-        """Certain where the magic letters stand, likely by name."""
+        """Return 3 (certain) if the file begins with Parquet's magic bytes, 2 (likely) by its name."""
         return 3 if head.startswith(MAGIC) else 2 * name.endswith((".parquet", ".pq"))
 
     def parse(self, source: SourceFile, options: Options) -> Parsed:
         """Return the columns for user, item, rating and time, with their types."""
-        given = Columns(options.user, options.item, options.rating, options.time)
-        columns, notes = assign_columns(parquet_names(source), given, source.name)
-        named = columns.named()
-        table = parquet_columns(source, list(named.values())).select(
-            pl.col(name).alias(role) for role, name in named.items()
-        )
-        return Parsed(table, lambda row: f"{source.name}, row {row + 1}", notes)
+        return parquet_columns(source, lambda names: assign_columns(names, options.columns, source.name))
 
 
-def parquet_names(source: SourceFile) -> list[str]:
-    """Return the names of a Parquet file's columns, or say that the file is damaged."""
+def parquet_columns(
+    source: SourceFile, assign: Callable[[list[str]], tuple[Mapping[str, str], tuple[str, ...]]]
+) -> Parsed:
+    """Return the columns that ``assign`` picks in a Parquet file, under the names of their roles."""
     try:
-        return list(pl.read_parquet_schema(io.BytesIO(source.raw)))
+        names = list(pl.read_parquet_schema(io.BytesIO(source.raw)))
+        columns, notes = assign(names)
+        table = pl.read_parquet(io.BytesIO(source.raw), columns=list(columns.values()))
+    except DataError:
+        raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        raise _damaged(source, error) from None
-
-
-def parquet_columns(source: SourceFile, names: list[str]) -> pl.DataFrame:
-    """Return some columns of a Parquet file, or say that the file is damaged."""
-    try:
-        return pl.read_parquet(io.BytesIO(source.raw), columns=names)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        raise _damaged(source, error) from None
-
-
-def _damaged(source: SourceFile, error: BaseException) -> DataError:
-    panic = isinstance(error, pl.exceptions.PanicException)  # its text speaks of polars' inside
-    reason = "its bytes make no sense" if panic else str(error).partition("\n")[0]
-    return DataError(f"{source.path}: no readable Parquet file ({reason}); write or fetch it again")
+        panic = isinstance(error, pl.exceptions.PanicException)  # its text speaks of polars' inside
+        reason = "its bytes make no sense" if panic else str(error).partition("\n")[0]
+        raise DataError(f"{source.path}: no readable Parquet file ({reason}); write or fetch it again") from None
+    chosen = table.select(pl.col(name).alias(role) for role, name in columns.items())
+    return Parsed(chosen, lambda row: f"{source.name}, row {row + 1}", notes)
 
 
 READERS.add("parquet", Parquet())

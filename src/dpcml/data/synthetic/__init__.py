@@ -24,7 +24,7 @@ CSV_ROWS = 2**20  # rows written at a time
 
 @dataclass(frozen=True, eq=False)
 class PlantedTruth:
-    """What is known of a planted world because it was made so.
+    """The true interests of the users of a planted world.
 
     Where users differ in their number of interests, rows of those with fewer end in -1 (and a share of 0).
     """

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from dpcml.paper.document import Details, Note, Notes, Picture, ReportBlock
-from dpcml.paper.figures import save
+from dpcml.data.charts import save
+from dpcml.paper.document import FIGURES, Note, Notes, ReportBlock, details
 from dpcml.paper.published import title_of
 from dpcml.paper.runs import DatasetCache, Job, model_jobs
 from dpcml.paper.spec import Spec, StudyRow
@@ -57,10 +57,10 @@ class StudyResults:
         """Draw a figure and return the block that shows it, or a note where matplotlib is missing."""
         name = f"{self.spec.name}-{name}" if name else self.spec.name
         try:
-            save(draw(), self.folder, name)
+            save(draw(), self.folder / FIGURES / f"{name}.png")
         except MissingExtraError as error:
             return Notes([Note(f"A figure is left out: {error}")])
-        return Picture(name, caption)
+        return f"![{caption}]({FIGURES}/{name}.png)\n\n*{caption}*"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class StudyType:
 STUDY_TYPES: Registry[StudyType] = Registry("type of study")
 
 
-def provenance(results: StudyResults, data: str) -> Details:
+def provenance(results: StudyResults, data: str) -> str:
     """Return the protocol, splits, seeds, version and settings of the figures on a data set."""
     spec, done = results.spec, results.on(data)
     lines = []
@@ -94,13 +94,13 @@ def provenance(results: StudyResults, data: str) -> Details:
     for row in results.rows(data):
         values = ", ".join(f"{name} {json.dumps(value)}" for name, value in row.parameters.items())
         lines.append(f"*{row.label}*: `{row.model}`{', ' + values if values else ''}")
-    return Details(f"Settings, protocol, splits and version of the figures on {title_of(data)}", lines)
+    return details(f"Settings, protocol, splits and version of the figures on {title_of(data)}", lines)
 
 
-def data_provenance(results: StudyResults) -> Details:
+def data_provenance(results: StudyResults) -> str:
     """Return version and command of figures on whole data sets, which involve no split, seed or protocol."""
     versions = ", ".join(sorted(set(results.done["version"])))
-    return Details(
+    return details(
         "Version of the figures",
         [
             f"dpcml {versions}; all positives of each set, prepared by the paper's rules: no split, seed or protocol",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpcml.data.charts import COLOURS, MARKS, TEXT, canvas
 from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableCell, TableLine
-from dpcml.paper.figures import COLOURS, MARKS, TEXT, canvas
 from dpcml.paper.published import published_figures, title_of
 from dpcml.paper.spec import StudyRow
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, provenance

@@ -9,21 +9,20 @@ import numpy as np
 import polars as pl
 
 from dpcml.data import describe
+from dpcml.data.charts import COLOURS, MARKS, OTHER, TEXT, TOP, canvas, draw_diversity, draw_shares
 from dpcml.data.describe import BINS, preference_diversity
 from dpcml.data.interactions import Interactions
 from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableCell, TableLine
-from dpcml.paper.figures import COLOURS, MARKS, TEXT, canvas
 from dpcml.paper.published import published_table, title_of
 from dpcml.paper.runs import data_jobs
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, data_provenance, provenance
 from dpcml.paper.study_types.curves import values
+from dpcml.paper.study_types.tables import cell
 
 COLUMNS = {"users": ("users", 0), "items": ("item id space", 0), "positives": ("positives", 0)}
 COLUMNS |= {"density_percent": ("density, percent", 4)}
 EDGES = np.arange(BINS + 1) / BINS
 BIN_NAMES = [f"users {low:.2f}-{high:.2f}" for low, high in pairwise(EDGES)]
-MOST = 20  # categories kept per set
-LONGEST = 24  # characters of a name
 PREFIX = "MAP "
 
 
@@ -90,12 +89,9 @@ def _draw_histogram(results: StudyResults) -> Any:
     figure, axes = canvas(max(6, 5.4 * len(lines)), 4.2, 1, len(lines))
     for one, line in zip(axes[0], lines, strict=True):
         shares = 100 * np.array([line[name] for name in BIN_NAMES]) / line["users"]
-        one.bar(EDGES[:-1], shares, 1 / BINS, align="edge", color=COLOURS[0], edgecolor="white")
-        one.axvline(line["mean"], color=COLOURS[5], linestyle="--", linewidth=2.5, label=f"mean {line['mean']:.2f}")
-        one.set(xlim=(0, 1), ylim=(0, 1.25 * shares.max()))
+        draw_diversity(one, EDGES.tolist(), shares, line["mean"])
         one.set_title(title_of(line["data"]), fontsize=TEXT)
         one.set_xlabel("preference diversity", fontsize=TEXT)
-        one.legend(frameon=False, loc="upper left")
     axes[0, 0].set_ylabel("percent of users", fontsize=TEXT)
     return figure
 
@@ -108,7 +104,7 @@ def category_figures(data: Interactions) -> dict[str, Any]:
     kept = describe.categories(data)
     found: dict[str, Any] = {"categories": len(kept), "all items": int((data.per_item > 0).sum())}
     found["all positives"] = data.n_positives
-    for category in kept[:MOST]:
+    for category in kept[:TOP]:
         found[f"items {category.name}"] = category.items
         found[f"positives {category.name}"] = category.positives
     return found
@@ -143,22 +139,14 @@ def _draw_categories(results: StudyResults) -> Any:
     figure, axes = canvas(max(7, 6.2 * len(lines)), 7.6, 1, len(lines))
     for one, line in zip(axes[0], lines, strict=True):
         names = _category_names(line)
-        for kind, colour, shift in (("items", COLOURS[0], -0.2), ("positives", COLOURS[1], 0.2)):
-            shares = [100 * line[f"{kind} {name}"] / line[f"all {kind}"] for name in names]
-            one.barh([k + shift for k in range(len(names))], shares, 0.4, color=colour, label=f"of {kind}")
-        one.set_yticks(range(len(names)), [_short(name) for name in names])
-        one.invert_yaxis()
+        shares = {
+            f"of {kind}": [100 * line[f"{kind} {name}"] / line[f"all {kind}"] for name in names]
+            for kind in ("items", "positives")
+        }
+        draw_shares(one, names, shares)
         one.set_xlabel("percent", fontsize=TEXT)
         one.set_title(title_of(line["data"]), fontsize=TEXT)
-        one.grid(visible=False, axis="y")
-        one.grid(axis="x", color="#999999", alpha=0.35)
-        one.legend(frameon=False, loc="lower right")
     return figure
-
-
-def _short(name: str) -> str:
-    """Return a name as matplotlib should show it: not too long, and a dollar sign begins no formula."""
-    return (name if len(name) <= LONGEST else name[: LONGEST - 1] + "…").replace("$", r"\$")
 
 
 STUDY_TYPES.add("categories", StudyType(category_blocks, data_jobs(category_figures, "categories")))
@@ -169,10 +157,13 @@ def group_blocks(results: StudyResults) -> list[ReportBlock]:
     found: list[ReportBlock] = []
     for data in results.sets():
         caption = f"MAP by category on {title_of(data)}, mean over seeds; categories with most test items first."
-        names = test_categories(results, data)
+        names, rows = test_categories(results, data), results.rows(data)
         table = ReportTable(
-            [row.label for row in results.rows(data)],
-            [TableLine(name, [_group_cell(results, row, name) for row in results.rows(data)]) for name in names],
+            [row.label for row in rows],
+            [
+                TableLine(name, [cell(results.spec, row, results.of(row), PREFIX + name) for row in rows])
+                for name in names
+            ],
         )
         found += [
             Heading(title_of(data)),
@@ -195,11 +186,6 @@ def test_categories(results: StudyResults, data: str) -> list[str]:
     known = [name.removeprefix(PREFIX) for name in done.columns if name.startswith(PREFIX)]
     filled = [name for name in known if done[PREFIX + name].drop_nulls().len()]
     return sorted(filled, key=lambda name: (-share.get(name, 0.0), name))
-
-
-def _group_cell(results: StudyResults, row: Any, name: str) -> TableCell:
-    found = values(results, row, PREFIX + name)
-    return TableCell(float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None)
 
 
 def _group_notes(results: StudyResults, data: str, names: list[str]) -> list[Note]:
@@ -234,13 +220,13 @@ def _draw_groups(results: StudyResults, data: str) -> Any:
     figure, axes = canvas(10, 1.4 + 0.38 * len(names))
     one, at = axes[0, 0], np.arange(len(names))
     means = np.array([[values(results, row, PREFIX + name).mean() for name in names] for row in rows])
-    one.hlines(at, means.min(axis=0), means.max(axis=0), color="#999999", linewidth=1.5, zorder=1)
+    one.hlines(at, means.min(axis=0), means.max(axis=0), color=OTHER, linewidth=1.5, zorder=1)
     for k, row in enumerate(rows):
         one.scatter(means[k], at, s=80, color=COLOURS[k % 6], marker=MARKS[k % 6], label=row.label, zorder=2)
     one.set_yticks(at, names)
     one.invert_yaxis()
     one.set_xlabel("MAP by category, percent", fontsize=TEXT)
-    one.grid(axis="x", color="#999999", alpha=0.35)
+    one.grid(axis="x", color=OTHER, alpha=0.35)
     figure.legend(loc="outside upper center", ncols=len(rows), frameon=False, fontsize=TEXT)
     return figure
 

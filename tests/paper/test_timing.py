@@ -6,7 +6,7 @@ import pytest
 from dpcml import Interactions
 from dpcml.models import MODELS, create
 from dpcml.models.presets import PRESETS
-from dpcml.paper.measuring import fit_memory, method_names, time_methods
+from dpcml.paper.study_types.timing import fit_memory, method_names, time_methods
 from dpcml.utils.errors import ParameterError
 
 
