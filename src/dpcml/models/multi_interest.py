@@ -52,12 +52,12 @@ class MultiInterest(Recommender):
     margin
         How much closer a positive must be than a negative.
     negatives
-        ``hard`` (the closest of uniform candidates), ``partial-auc`` (the closest tenth of them), ``uniform``,
-        ``popularity`` (all candidates), or ``two-stage`` (candidates by popularity, one that is similar to the
-        positive).
+        ``hard`` (the closest of uniform candidates), ``partial-auc`` (the closest tenth of them, at least two, which
+        share the weight of one), ``uniform``, ``popularity`` (all candidates), or ``two-stage`` (candidates by
+        popularity, one that is similar to the positive).
     n_candidates
         Candidates per positive, S; by default from 10 for dense data to 30 for sparse data: in dense data, the hardest
-        of many candidates is often a positive that was not seen yet.
+        of many candidates is often a positive that was not seen yet. ``partial-auc`` has three times as many.
     popularity_exponent
         ``popularity`` and ``two-stage`` draw candidates by training frequency to this power.
     pull
@@ -143,7 +143,7 @@ class MultiInterest(Recommender):
     ) -> TrainConfig:
         """Return the configuration with the common parameters and some of a subclass."""
         sampler = SAMPLERS[self.negatives].with_exponent(self.popularity_exponent)
-        n_candidates = self.n_candidates or _default_candidates(train)
+        n_candidates = self.n_candidates or sampler.default_candidates(train)
         return TrainConfig(
             sampler=sampler,
             n_candidates=n_candidates,
@@ -229,7 +229,7 @@ class MultiInterest(Recommender):
         return shapes | ({"popularity_weight_": (1,)} if self._lifted else {})
 
     def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
-        if "popularity_weight_" not in arrays:  # saved by a version without it
+        if self._lifted and "popularity_weight_" not in arrays:  # saved by a version without it
             self.popularity = 0.0
         super()._set_arrays(arrays)
 
@@ -563,9 +563,3 @@ def _best_popularity(
         for weight in POPULARITY_WEIGHTS
     ]
     return POPULARITY_WEIGHTS[int(np.argmax(values))]
-
-
-def _default_candidates(train: Interactions) -> int:
-    """Return how many candidates hold about 0.15 unseen positives by chance, from 10 to 30."""
-    density = train.n_positives / (train.n_users * train.n_items)
-    return int(np.clip(round(0.15 / density), 10, 30))

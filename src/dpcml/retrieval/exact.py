@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dpcml.kernels.nearest import nearest_of_pairs, nearest_top_k, nearest_top_k_by_vector, score_by_nearest
 from dpcml.kernels.ranking import top_k
-from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray, repeats_first
 from dpcml.utils.threads import over_rows
 
 SCORE_BYTES = 64 * 2**20  # scores held at once
@@ -262,6 +262,7 @@ def _walk(
         last = min(first + step, n_users)
         some = np.ascontiguousarray(users[first:last]).reshape(-1, dim)
         own = _squares(some).reshape(-1, n_vectors)
+        own[repeats_first(some.reshape(-1, n_vectors, dim))] = np.inf  # equal vectors differ in the last bit of `cross`
         merge(first, last, (seen[0][first : last + 1], seen[1]), _tiles(some, own, catalogue))
 
 

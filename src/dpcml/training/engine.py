@@ -21,7 +21,7 @@ from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import FLOATS_PER_LINE, LANES, items_at_once, padded
 from dpcml.training.order import Order
 from dpcml.training.samplers import NegativeSampler, positives
-from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, aligned, unit
+from dpcml.utils.arrays import Array, FloatArray, IntArray, aligned, repeats_first, unit
 from dpcml.utils.threads import ThreadPool, over_rows
 
 CHUNK = 2**17  # positives per call of the kernel: progress and Ctrl-C are handled in between
@@ -64,8 +64,8 @@ class Engine:
     train
         Positives to learn from.
     user_vectors, item_vectors
-        Initial vectors of shapes (users, vectors, d) and (items, d). Vectors of a user that repeat the first one are
-        not used: they are neither trained nor scored.
+        Initial vectors of shapes (users, vectors, d) and (items, d). The last vectors of a user are not used if they
+        repeat the first one: they are neither trained nor scored.
     config
         Hyper-parameters.
     """
@@ -220,19 +220,6 @@ def objective_of(config: TrainConfig, dim: int) -> Objective:
         dim,
         np.float32(config.term_weight),
     )
-
-
-def repeats_first(user_vectors: FloatArray) -> BoolArray:
-    """Return which vectors of each user repeat the user's first one; shape (users, vectors).
-
-    Examples
-    --------
-    >>> repeats_first(np.array([[[1.0], [2.0], [1.0]]]))
-    array([[False, False,  True]])
-    """
-    repeats: BoolArray = (user_vectors == user_vectors[:, :1]).all(axis=2)
-    repeats[:, 0] = False
-    return repeats
 
 
 def _embedding_table(vectors: FloatArray, config: TrainConfig, on_sphere: bool) -> EmbeddingTable:

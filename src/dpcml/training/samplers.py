@@ -17,6 +17,9 @@ from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.errors import DataError
 from dpcml.utils.registry import Registry
 
+HARD_SHARE = 0.1  # of the candidates of partial AUC that become negatives
+LEAST_HARDEST = 2  # negatives of partial AUC: with one it would be hard negatives
+MANY_CANDIDATES = 3  # times the candidates of other samplers are drawn for partial AUC, whose share of them is small
 HALF_PULL = 50  # likes of an item at which the pull is half as strong
 
 
@@ -35,17 +38,34 @@ class NegativeSampler:
         """Return the sampler with another exponent; a uniform sampler stays uniform."""
         return replace(self, exponent=exponent) if self.exponent else self
 
-    def n_negatives(self, n_candidates: int, hard_share: float = 0.1) -> int:
+    def n_negatives(self, n_candidates: int) -> int:
         """Return how many of a positive's candidates become negatives.
 
         Examples
         --------
         >>> [SAMPLERS[name].n_negatives(30) for name in ("uniform", "hard", "partial-auc")]
         [30, 1, 3]
+        >>> [SAMPLERS["partial-auc"].n_negatives(count) for count in (1, 2, 10, 90)]
+        [1, 2, 2, 9]
         """
         if self.choice == ALL:
             return n_candidates
-        return max(1, round(hard_share * n_candidates)) if self.choice == HARDEST else 1
+        return min(n_candidates, max(LEAST_HARDEST, round(HARD_SHARE * n_candidates))) if self.choice == HARDEST else 1
+
+    def default_candidates(self, train: Interactions) -> int:
+        """Return how many candidates hold about 0.15 unseen positives by chance, from 10 to 30.
+
+        Partial AUC has three times as many: it averages over the closest tenth of them.
+
+        Examples
+        --------
+        >>> train = Interactions.from_csr(np.eye(100))
+        >>> [SAMPLERS[name].default_candidates(train) for name in ("hard", "partial-auc")]
+        [15, 45]
+        """
+        density = train.n_positives / (train.n_users * train.n_items)
+        count = int(np.clip(round(0.15 / density), 10, 30))
+        return MANY_CANDIDATES * count if self.choice == HARDEST else count
 
     def candidates(self, train: Interactions) -> Candidates:
         """Return the distribution of candidates over the items of ``train``."""
