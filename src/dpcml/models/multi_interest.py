@@ -16,7 +16,14 @@ from dpcml.evaluation.evaluate import validation
 from dpcml.models.base import Recommender
 from dpcml.models.partial import grow
 from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
-from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores, nearest_vector, queues_by_distance
+from dpcml.retrieval.exact import (
+    Catalogue,
+    VectorScorer,
+    best_by_distance,
+    nearest_scores,
+    nearest_vector,
+    queues_by_distance,
+)
 from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.profile import Interest, UserProfile, distances
@@ -27,7 +34,7 @@ from dpcml.training.init import INITS
 from dpcml.training.order import default_user_run
 from dpcml.training.samplers import SAMPLERS, attraction, check_negatives
 from dpcml.training.trainer import FitOptions, Trainer
-from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, every_kth
 from dpcml.utils.checks import at_least, choice, one_id, positive
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.threads import over_rows, thread_count
@@ -50,7 +57,8 @@ class MultiInterest(Recommender):
     dim
         Dimension of the vectors, d.
     margin
-        How much closer a positive must be than a negative.
+        How much closer a positive must be than a negative; None takes 1 for items with few likes, down to 0.5 for items
+        with a hundred on average.
     negatives
         ``hard`` (the closest of uniform candidates), ``partial-auc`` (the closest tenth of them, at least two, which
         share the weight of one), ``uniform``, ``popularity`` (all candidates), or ``two-stage`` (candidates by
@@ -92,7 +100,7 @@ class MultiInterest(Recommender):
     """
 
     dim: int = 100
-    margin: float = 1.0
+    margin: float | None = 1.0
     negatives: str = "hard"
     n_candidates: int | None = None
     popularity_exponent: float = 1.0
@@ -171,7 +179,8 @@ class MultiInterest(Recommender):
         for field in ("n_candidates", "max_user_run"):
             if getattr(self, field) is not None:
                 at_least(field, getattr(self, field), 1)
-        positive("margin", self.margin)
+        if self.margin is not None:
+            positive("margin", self.margin)
         for field in ("popularity_exponent", "pull"):
             positive(field, getattr(self, field), or_zero=True)
         if self.popularity is not None:
@@ -193,6 +202,7 @@ class MultiInterest(Recommender):
 
     def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
         check_negatives(train)
+        self._adapt(train, valid)
         engine = self.make_engine(train)
         trainer = Trainer.from_params(self.get_params())
         self.history_ = trainer.fit(engine, EngineScorer(engine), train, valid, options, self._identity())
@@ -203,6 +213,15 @@ class MultiInterest(Recommender):
                 weight = _best_popularity(users, items, train, valid, self.metric, self.n_threads)
             self.popularity_weight_ = np.array([weight], dtype=np.float32)
         self._keep(users, items, train)
+
+    def _adapt(self, train: Interactions, valid: Interactions | None) -> None:
+        """Find what depends on the data before training."""
+
+    def margin_for(self, train: Interactions) -> float:
+        """Return the margin for some data: the parameter, or one that falls with the likes per item."""
+        if self.margin is not None:
+            return self.margin
+        return float(np.clip(5 / np.sqrt(train.n_positives / train.n_items), 0.5, 1.0))
 
     @property
     def _lifted(self) -> bool:
@@ -496,20 +515,6 @@ class EngineScorer:
         return nearest_scores(self.engine.user_vectors(users), self.engine.item_vectors())
 
 
-@dataclass(frozen=True)
-class VectorScorer:
-    """Scores of given vectors, of shapes (users, C, d) and (items, d)."""
-
-    users: FloatArray
-    items: FloatArray
-
-    def score(self, users: IntArray) -> FloatArray:
-        """Return scores of shape (users, items)."""
-        vectors = self.users[users]
-        missing = self.items.shape[1] - vectors.shape[2]
-        return nearest_scores(np.pad(vectors, ((0, 0), (0, 0), (0, missing))), self.items)
-
-
 def repeat_first(users: FloatArray, counts: IntArray) -> FloatArray:
     """Return vectors of shape (users, C, d), in which those beyond a user's count repeat the user's first one.
 
@@ -549,8 +554,7 @@ def _best_popularity(
     """Return the weight of popularity that is best on the validation part, the smallest of equally good ones."""
     if valid is None:
         return POPULARITY_WEIGHT
-    some = np.flatnonzero(valid.per_user)
-    some = some[:: max(1, len(some) // POPULARITY_USERS)]
+    some = every_kth(np.flatnonzero(valid.per_user), POPULARITY_USERS)
     values = [
         validation(
             VectorScorer(users, lift(items, train.per_item, weight)),

@@ -308,3 +308,17 @@ def _sorted(
 
 def _squares(vectors: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("rd,rd->r", vectors, vectors))
+
+
+@dataclass(frozen=True)
+class VectorScorer:
+    """Scores of given vectors, of shapes (users, C, d) and (items, d)."""
+
+    users: FloatArray
+    items: FloatArray
+
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores of shape (users, items)."""
+        vectors = self.users[users]
+        missing = self.items.shape[1] - vectors.shape[2]
+        return nearest_scores(np.pad(vectors, ((0, 0), (0, 0), (0, missing))), self.items)

@@ -59,7 +59,7 @@ def spectral_init(
     >>> bool(near[:3].max() < near[3:].min())
     True
     """
-    items = _spectral_items(_spectrum(train, dim, rng), dim, rng)
+    items = spectral_items(spectrum_of(train, dim, rng), dim, rng)
     return _noisy(unit(train.csr @ items)[:, None, :], int(np.max(n_vectors)), rng), items.astype(np.float32)
 
 
@@ -93,18 +93,22 @@ def cluster_init(
     >>> len(set(near[:3])), len(set(near[3:])), bool(near[0] != near[3])
     (1, 1, True)
     """
-    spectrum = _spectrum(train, dim, rng)
-    items = _spectral_items(spectrum, dim, rng)
+    spectrum = spectrum_of(train, dim, rng)
+    items = spectral_items(spectrum, dim, rng)
     counts = np.broadcast_to(np.asarray(n_vectors, dtype=np.int64), train.n_users)
-    owner = user_clusters(train, spectrum, counts)
-    most = int(counts.max(initial=1))
-    rows = train.rows.astype(np.int64) * most + owner
-    member = sparse.csr_array((np.ones(len(rows)), (rows, train.indices)), shape=(train.n_users * most, train.n_items))
+    users = between_clusters(train, items, user_clusters(train, spectrum, counts), int(counts.max(initial=1)))
+    return _noisy(users, users.shape[1], rng), items.astype(np.float32)
+
+
+def between_clusters(train: Interactions, items: FloatArray, owner: IntArray, n_vectors: int) -> FloatArray:
+    """Return unit vectors between the mean of a user's items and that of each cluster; shape (users, vectors, d)."""
+    rows = train.rows.astype(np.int64) * n_vectors + owner
+    shape = train.n_users * n_vectors, train.n_items
+    member = sparse.csr_array((np.ones(len(rows)), (rows, train.indices)), shape=shape)
     means = unit(train.csr @ items)[:, None, :]
-    centres = unit(member @ items).reshape(train.n_users, most, dim)
-    empty = (np.diff(member.indptr) == 0).reshape(train.n_users, most, 1)
-    users = np.where(empty, means, unit((1 - LEAN) * means + LEAN * centres))
-    return _noisy(users, most, rng), items.astype(np.float32)
+    centres = unit(member @ items).reshape(train.n_users, n_vectors, -1)
+    empty = (np.diff(member.indptr) == 0).reshape(train.n_users, n_vectors, 1)
+    return np.where(empty, means, unit((1 - LEAN) * means + LEAN * centres))
 
 
 def user_clusters(train: Interactions, points: FloatArray, n_clusters: IntArray) -> IntArray:
@@ -134,14 +138,14 @@ def user_clusters(train: Interactions, points: FloatArray, n_clusters: IntArray)
     return owner
 
 
-def _spectrum(train: Interactions, dim: int, rng: np.random.Generator) -> FloatArray:
+def spectrum_of(train: Interactions, dim: int, rng: np.random.Generator) -> FloatArray:
     """Return spectral coordinates of the items, at most ``dim``: singular vectors times roots of singular values."""
     per_user, per_item = np.maximum(train.per_user, 1), np.maximum(train.per_item, 1)
     scaled = (sparse.diags_array(per_user**-0.5) @ train.csr @ sparse.diags_array(per_item**-0.5)).tocsr()
     return _right_factor(scaled, min(dim, *scaled.shape), rng)
 
 
-def _spectral_items(spectrum: FloatArray, dim: int, rng: np.random.Generator) -> FloatArray:
+def spectral_items(spectrum: FloatArray, dim: int, rng: np.random.Generator) -> FloatArray:
     """Return item vectors of norm 0.9, with a little noise."""
     items = np.zeros((len(spectrum), dim))
     items[:, : spectrum.shape[1]] = spectrum

@@ -94,3 +94,14 @@ def generator(seed: Seed) -> np.random.Generator:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ParameterError(f"seed={seed!r}: pass a non-negative integer or a numpy.random.Generator")
     return np.random.default_rng(int(seed))
+
+
+def every_kth(values: Array, most: int) -> Array:
+    """Return evenly spaced values, about ``most`` of them at most; all where there are no more.
+
+    Examples
+    --------
+    >>> every_kth(np.arange(10), 4).tolist()
+    [0, 3, 6, 9]
+    """
+    return values[:: max(1, -(-len(values) // most))]
