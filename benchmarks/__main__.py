@@ -284,6 +284,43 @@ def mix(
 
 
 @app.command()
+def interests(
+    data: Annotated[
+        list[str] | None, typer.Option(help="planted, ml-1m, ml-100k, or a file with categories; may be repeated.")
+    ] = None,
+    seeds: Seeds = 5,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare DPCML with others: accuracy, minority recall, interest agreement, share of what an oracle reaches."""
+    from benchmarks.interests import METRICS, bench_interests
+
+    sets = [bench_interests(name, seeds=seeds) for name in data or ["planted"]]
+    found: dict[str, Any] = {"benchmark": "interests", "sets": sets}
+    for one in found["sets"]:
+        for skipped, why in one["skipped"].items():
+            note(f"no figures of {skipped}: {why}")
+    if finish(found, out, as_json):
+        return
+    for one in found["sets"]:
+        print(f"{one['data']}: {one['users']:,} users, {one['items']:,} items, {seeds} seeds, strict protocol")
+        rows = [[name, *(_with_interval(row.get(metric)) for metric in METRICS)] for name, row in one["models"].items()]
+        print(text_table(["", *METRICS], rows))
+        best = one["models"].get("oracle", {}).get("minority_R@10")
+        if best is not None:
+            shares = {name: row["minority_R@10"].get("share_of_oracle") for name, row in one["models"].items()}
+            said = ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share is not None)
+            print(f"minority_R@10 as a share of the oracle's: {said}")
+
+
+def _with_interval(figure: dict[str, Any] | None) -> str:
+    if figure is None:
+        return ""
+    ends = "" if figure["low"] is None else f" [{figure['low']:.4f}, {figure['high']:.4f}]"
+    return f"{figure['mean']:.4f}{ends}"
+
+
+@app.command()
 def recommend(
     sizes: Annotated[str, typer.Option(help="Numbers of items, with commas.")] = "1e5,1e6",
     n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,

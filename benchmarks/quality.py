@@ -38,7 +38,7 @@ class ObservableDPCML(DPCML):
         """Return scores of the current vectors; shape (users, items)."""
         if hasattr(self, "train_"):
             return super().score(users)
-        return nearest_scores(self.engine.user_vectors[users], self.engine.item_vectors)
+        return nearest_scores(self.engine.user_vectors(users), self.engine.item_vectors())
 
 
 def bench_quality(

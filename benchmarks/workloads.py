@@ -117,7 +117,9 @@ class StepConfig:
         config = TrainConfig(
             sampler=SAMPLERS["hard"],
             n_candidates=self.n_candidates,
+            n_negatives=1,
             margin=self.margin,
+            pull=0.0,
             diversity=self.diversity,
             diversity_weight=self.diversity_weight,
             diversity_per_pair=False,
@@ -127,6 +129,7 @@ class StepConfig:
             batch_size=self.batch_size,
             max_user_run=self.max_user_run,
             seed=self.seed,
+            average=0.0,
             n_threads=n_threads,
         )
         engine = Engine(train, *self.init(train), config)

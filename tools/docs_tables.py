@@ -268,6 +268,42 @@ def mix() -> str:
     return table(["mix", *names.values()], rows) + words + source("mix", note)
 
 
+def interests() -> str:
+    """Return accuracy, minority recall and interest agreement of DPCML and others, one table per data set."""
+    names = {
+        "NDCG@10": "NDCG@10",
+        "minority_R@10": "minority R@10",
+        "interest_agreement": "interest agreement",
+        "interest_agreement_held_out": "held out",
+        "coverage@10": "coverage@10",
+    }
+
+    def cell(figure: dict[str, Any] | None) -> str:
+        if figure is None:
+            return ""
+        ends = "" if figure["low"] is None else f" ({figure['low']:.3f} to {figure['high']:.3f})"
+        return f"{figure['mean']:.3f}{ends}"
+
+    def share(figure: dict[str, Any]) -> str:
+        return percent(figure["share_of_oracle"]) if "share_of_oracle" in figure else ""
+
+    tables = []
+    for one in measured("interests")["sets"]:
+        known = "oracle" in one["models"]
+        head = [one["data"], *names.values(), *(["minority R@10, share of the oracle's"] if known else [])]
+        rows = [
+            [name, *(cell(row.get(metric)) for metric in names), *([share(row["minority_R@10"])] if known else [])]
+            for name, row in one["models"].items()
+        ]
+        runs = f"{one['seeds']} seeds" if one["seeds"] > 1 else "one seed"
+        text = (
+            f"{one['users']:,} users, {one['items']:,} items, {one['protocol']} protocol, means of {runs};"
+            " in brackets 95 % intervals (bootstrap over users and seeds)."
+        )
+        tables.append(table(head, rows) + source("interests", text))
+    return "\n".join(tables)
+
+
 def fold_in() -> str:
     """Return accuracy for folded-in users against the same users in training."""
     f = measured("fold-in")
@@ -347,6 +383,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cli": command_line,
     "evaluate": evaluation,
     "fold-in": fold_in,
+    "interests": interests,
     "journey-evaluate": lambda: drawn("evaluate"),
     "journey-recommend": lambda: drawn("recommend"),
     "journey-reproduce": lambda: drawn("reproduce"),

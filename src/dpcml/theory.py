@@ -16,7 +16,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.models.base import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.retrieval.exact import nearest_scores
-from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.arrays import FloatArray, IntArray, repeats_first
 from dpcml.utils.checks import at_least, positive
 from dpcml.utils.errors import DataError, ParameterError
 
@@ -128,6 +128,8 @@ def bound(train: Interactions, *, dim: int, weight: float, radius: float = 1.0, 
 def bound_of(model: Recommender) -> Bound:
     """Return the bound for a fitted model with vectors in the unit ball: DPCML, CML, GFJA.
 
+    It is about the trained coordinates, so a coordinate of popularity does not count.
+
     Examples
     --------
     >>> from dpcml import DPCML
@@ -142,7 +144,7 @@ def bound_of(model: Recommender) -> Bound:
     most_psi = max(low, 2 - high, 0.0)  # half the mean of squared distances in the unit ball is at most 2
     weight = weight_of(checked)
     largest_gap = config.margin + 4 + (weight * most_psi if weight else 0.0)
-    return bound(train, dim=checked.dim, weight=weight, largest_gap=largest_gap)
+    return bound(train, dim=checked.trained_items().shape[1], weight=weight, largest_gap=largest_gap)
 
 
 def with_vectors(model: Recommender) -> MultiInterest:
@@ -157,7 +159,7 @@ def with_vectors(model: Recommender) -> MultiInterest:
 def weight_of(model: MultiInterest) -> float:
     """Return eta, the weight of the diversity term; 0 for one vector per user, which has no diversity."""
     weight = model.train_config(model.check_fitted()).diversity_weight
-    return weight if model.n_vectors > 1 else 0.0
+    return weight if model.user_vectors_.shape[1] > 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -256,25 +258,26 @@ def gap(
 
 
 def _psi(model: MultiInterest, rows: IntArray) -> FloatArray:
-    """Return the diversity term psi of each user, shape (users,)."""
+    """Return the diversity term psi of each user, shape (users,); 0 for users with one vector."""
     vectors = model.user_vectors_[rows].astype(np.float64)  # (B, C, d)
-    c = model.n_vectors
-    if c == 1:
-        return np.zeros(len(rows))
+    used = ~repeats_first(vectors)
+    vectors = vectors * used[:, :, None]
+    c = used.sum(axis=1)  # (B,)
     squares = 2 * (c * (vectors**2).sum(axis=(1, 2)) - (vectors.sum(axis=1) ** 2).sum(axis=1))  # over ordered pairs
-    diversity = squares / (2 * c * (c - 1))
+    diversity = squares / np.maximum(2 * c * (c - 1), 1)
     low, high = model.train_config(model.check_fitted()).diversity
-    return np.asarray(np.maximum(0, low - diversity) + np.maximum(0, diversity - high))
+    return np.where(c > 1, np.maximum(0, low - diversity) + np.maximum(0, diversity - high), 0.0)
 
 
 def _risks(model: MultiInterest, rows: IntArray, parts: list[Interactions]) -> FloatArray:
     """Return the mean hinge of each user on the first two parts, shape (users, 2)."""
     risks = np.empty((len(rows), 2))
-    margin = model.train_config(parts[0]).margin
+    margin, items = model.train_config(parts[0]).margin, model.trained_items()
     block = max(1, BLOCK_SCORES // parts[0].n_items)
     for first in range(0, len(rows), block):
         some = rows[first : first + block]
-        distances = -nearest_scores(model.user_vectors_[some], model.item_vectors_).astype(np.float64)
+        users = model.user_vectors_[some, :, : items.shape[1]]
+        distances = -nearest_scores(users, items).astype(np.float64)
         for k, user in enumerate(some):
             negative = np.ones(parts[0].n_items, dtype=bool)
             for part in parts:

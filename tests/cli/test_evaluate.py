@@ -65,6 +65,7 @@ def test_a_trained_preset_is_reported_under_its_name(folder):
     assert (report["label"], report["model"], report["parameters"]["random_state"]) == ("dpcml2", "dpcml", 4)
     assert "MaxDiv@3" in report["metrics"]
     assert "minority_R@10" in report["metrics"]
+    assert {"interest_agreement", "interest_agreement_held_out"} <= set(report["metrics"])
 
 
 def test_data_that_moved_can_be_named(folder):

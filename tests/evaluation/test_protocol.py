@@ -86,7 +86,7 @@ def test_lists_are_as_long_as_the_metrics_of_lists_need():
         ("NDGC@10", "unknown metric 'NDGC@10': did you mean 'NDCG@10'"),
         (["MAP", "covrage@10"], "did you mean 'coverage@10'"),
         ("acuracy", "did you mean 'accuracy'"),
-        ("MAP@10", "MAP is computed over the whole ranking, write 'MAP'"),
+        ("MAP@10", "MAP has no cut-off, write 'MAP'"),
         ("P@0", "at least 1, as in 'P@10'"),
         ("P@", "at least 1, as in 'P@10'"),
         ([], "name at least one metric"),

@@ -30,16 +30,24 @@ def world() -> Interactions:
 
 @pytest.fixture(scope="session")
 def build(world):
-    """Return a function that makes an engine with vectors somewhere in the ball."""
+    """Return a function that makes an engine with vectors somewhere in the ball.
 
-    def make(negatives="hard", *, n_vectors=3, dim=7, seed=5, data=world, **changes):
+    With ``adaptive``, users in turn have 1, 2, ... n_vectors vectors.
+    """
+
+    def make(negatives="hard", *, n_vectors=3, dim=7, seed=5, data=world, adaptive=False, **changes):
         rng = np.random.default_rng(seed)
         users = rng.standard_normal((data.n_users, n_vectors, dim)) * 0.6 / np.sqrt(dim)
+        if adaptive:
+            unused = np.arange(n_vectors) > (np.arange(data.n_users) % n_vectors)[:, None]
+            users = np.where(unused[:, :, None], users[:, :1], users)
         items = rng.standard_normal((data.n_items, dim)) * 0.6 / np.sqrt(dim)
         settings = {
             "sampler": SAMPLERS[negatives],
             "n_candidates": 4,
+            "n_negatives": SAMPLERS[negatives].n_negatives(changes.get("n_candidates", 4)),
             "margin": 0.3,
+            "pull": 0.0,
             "diversity": (0.25, 0.4),
             "diversity_weight": 2.0,
             "diversity_per_pair": False,
@@ -49,6 +57,7 @@ def build(world):
             "batch_size": 10_000,
             "max_user_run": 1,
             "seed": 11,
+            "average": 0.0,
             "n_threads": 1,
         }
         config = TrainConfig(**{**settings, **changes})
@@ -62,8 +71,20 @@ def twin() -> SimpleNamespace:
     """The twins by name."""
     return SimpleNamespace(
         mix=mix, bits_of=bits_of, draw=draw, mine=mine, similar=similar, objective=objective, gradients=gradients,
-        step=step, diversity=diversity,
+        step=step, diversity=diversity, vectors=vectors, attraction=attraction,
     )  # fmt: skip
+
+
+def vectors(engine):
+    """Return the vectors of users and items in float64; vectors that a user does not use are infinitely far away."""
+    U, V = (rows[..., : engine.dim].astype(float) for rows in (engine.user_vectors(), engine.item_vectors()))
+    U[engine._unused] = np.inf
+    return U, V
+
+
+def attraction(data, pull):
+    """Return the weight of each item's squared distance to the users who like it."""
+    return pull * 50 / (50 + data.per_item)
 
 
 def mix(x: int) -> int:
@@ -113,6 +134,9 @@ def mine(engine, U, V, key, order, first=0):
         if engine.config.sampler.choice == 1:
             distance = ((U[user][:, None] - V[found]) ** 2).sum(axis=2).min(axis=0)
             found = [found[int(distance.argmin())]]
+        elif engine.config.sampler.choice == 3:
+            distance = ((U[user][:, None] - V[found]) ** 2).sum(axis=2).min(axis=0)
+            found = [found[place] for place in np.argsort(distance, kind="stable")[: engine.config.n_negatives]]
         elif engine.config.sampler.choice == 2:
             chance = (bits_of(key, first + b, 1 << 19) >> 11) * 2.0**-53
             place = int((np.cumsum(similar(V, item, found)) <= chance).sum())
@@ -122,20 +146,27 @@ def mine(engine, U, V, key, order, first=0):
 
 
 def diversity(vectors):
-    """Return half the squared distance of each unordered pair of vectors."""
+    """Return half the squared distance of each unordered pair of the vectors that are used."""
+    vectors = vectors[np.isfinite(vectors).all(axis=1)]
     a, b = np.tril_indices(len(vectors), -1)
     return ((vectors[a] - vectors[b]) ** 2).sum(axis=1) / 2
 
 
-def objective(U, V, batch, config):
-    """Return the hinge of every positive, and the whole objective of a batch."""
-    hinges = []
+def share_of(config):
+    """Return the weight of each negative: the hardest ones share the weight of one."""
+    return 1 / config.n_negatives if config.sampler.choice == 3 else 1
+
+
+def objective(U, V, batch, config, weights=None):
+    """Return the hinge of every positive, and the whole objective of a batch; ``weights`` attract positives."""
+    hinges, attracted = [], 0.0
     for user, item, found in batch:
         positive = ((U[user] - V[item]) ** 2).sum(axis=1).min()
         negative = ((U[user][:, None] - V[found]) ** 2).sum(axis=2).min(axis=0)
-        hinges.append(np.maximum(config.margin + positive - negative, 0).sum())
-    total = sum(hinges)
-    for user in {user for user, _, _ in batch} if U.shape[1] > 1 else ():
+        hinges.append(share_of(config) * np.maximum(config.margin + positive - negative, 0).sum())
+        attracted += 0 if weights is None else weights[item] * positive
+    total = sum(hinges) + attracted
+    for user in {user for user, _, _ in batch if len(diversity(U[user]))}:
         halves = diversity(U[user])
         spread = halves if config.diversity_per_pair else halves.mean(keepdims=True)
         low, high = config.diversity
@@ -143,7 +174,7 @@ def objective(U, V, batch, config):
     return np.array(hinges), total
 
 
-def gradients(U, V, batch, config):
+def gradients(U, V, batch, config, weights=None):
     """Return the gradients of the objective, and which rows of U and V are touched."""
     of_users, of_items = np.zeros_like(U), np.zeros_like(V)
     users_touched, items_touched = np.zeros(U.shape[:2], bool), np.zeros(len(V), bool)
@@ -156,13 +187,15 @@ def gradients(U, V, batch, config):
 
     for user, item, found in batch:
         positive = ((U[user] - V[item]) ** 2).sum(axis=1).min()
+        if weights is not None and weights[item]:
+            pull(user, item, weights[item])
         for negative in found:
             if config.margin + positive - ((U[user] - V[negative]) ** 2).sum(axis=1).min() > 0:
-                pull(user, item, 1)
-                pull(user, negative, -1)
-    C, (low, high) = U.shape[1], config.diversity
-    pairs = [(a, b) for a in range(C) for b in range(a)]
-    for user in {user for user, _, _ in batch} if C > 1 else ():
+                pull(user, item, share_of(config))
+                pull(user, negative, -share_of(config))
+    low, high = config.diversity
+    for user in {user for user, _, _ in batch if len(diversity(U[user]))}:
+        pairs = [(a, b) for a in range(np.isfinite(U[user]).all(axis=1).sum()) for b in range(a)]
         halves = diversity(U[user])
         spread = halves if config.diversity_per_pair else np.full(len(halves), halves.mean())
         for (a, b), value in zip(pairs, spread, strict=True):

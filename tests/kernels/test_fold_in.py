@@ -5,12 +5,15 @@ import pytest
 
 from dpcml.kernels.fold_in import fold_in
 from dpcml.kernels.gradients import Objective
-from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR, SIMILAR_DRAW
+from dpcml.kernels.mining import ALL, CLOSEST, HARDEST, SIMILAR, SIMILAR_DRAW
 from dpcml.kernels.random import epoch_key
 from dpcml.retrieval.fold_in import _similarity, _steps
 
 LIKED, POOL, DIM = 6, 20, 7
 KEY = epoch_key(3, 0)
+NEGATIVES = {ALL: 4, CLOSEST: 1, SIMILAR: 1, HARDEST: 2}  # of 4 candidates
+ATTRACTION = np.linspace(0.2, 1.5, LIKED, dtype=np.float32)
+FREE = np.zeros(LIKED, np.float32)
 
 
 @pytest.fixture
@@ -20,15 +23,16 @@ def vectors():
     return (0.6 * users / np.sqrt(DIM)).astype(np.float32), (0.6 * items / np.sqrt(DIM)).astype(np.float32)
 
 
-def objective(*, margin=0.3, bounds=(0.2, 0.3), weight=2.0, per_pair=False, on_sphere=False):
-    return Objective(np.float32(margin), *np.float32(bounds), np.float32(weight), per_pair, on_sphere, False, DIM)
+def objective(*, margin=0.3, bounds=(0.2, 0.3), weight=2.0, per_pair=False, on_sphere=False, term_weight=1.0):
+    numbers = np.float32(margin), *np.float32(bounds), np.float32(weight)
+    return Objective(*numbers, per_pair, on_sphere, False, DIM, np.float32(term_weight))
 
 
 def negatives(twin, U, V, place, p, choice, n_candidates, similar):
     drawn = [((twin.bits_of(KEY, place, s) >> 32) * POOL) >> 32 for s in range(n_candidates)]
-    if choice == CLOSEST:
+    if choice in (CLOSEST, HARDEST):
         near = ((U[:, None] - V[LIKED:][drawn]) ** 2).sum(axis=2).min(axis=0)
-        drawn = [drawn[int(near.argmin())]]
+        drawn = [drawn[place] for place in np.argsort(near, kind="stable")[: NEGATIVES[choice]]]
     elif choice == SIMILAR:
         chances = np.cumsum(similar[p, drawn].astype(float))
         chance = (twin.bits_of(KEY, place, SIMILAR_DRAW) >> 11) * 2.0**-53
@@ -37,7 +41,7 @@ def negatives(twin, U, V, place, p, choice, n_candidates, similar):
     return [LIKED + item for item in drawn]
 
 
-def by_twin(twin, U, V, about, choice, n_candidates, n_steps, rate):
+def by_twin(twin, U, V, attraction, about, choice, n_candidates, n_steps, rate):
     U, V = U.astype(float).copy(), V.astype(float)
     similar = _similarity(V[:LIKED], V[LIKED:])
     state = np.zeros_like(U), np.zeros_like(U), np.zeros(())
@@ -48,12 +52,13 @@ def by_twin(twin, U, V, about, choice, n_candidates, n_steps, rate):
         near = ((U[:, None] - V) ** 2).sum(axis=2).min(axis=0)
         hinge = 0.0
         for p in range(LIKED):
+            g[winner[p]] += attraction[p] * (U[winner[p]] - V[p])
             for item in negatives(twin, U, V, step * LIKED + p, p, choice, n_candidates, similar):
                 excess = about.margin + near[p] - near[item]
                 if excess > 0:
-                    hinge += excess
-                    g[winner[p]] += 2 * (U[winner[p]] - V[p])
-                    g[winner[item]] -= 2 * (U[winner[item]] - V[item])
+                    hinge += about.term_weight * excess
+                    g[winner[p]] += 2 * about.term_weight * (U[winner[p]] - V[p])
+                    g[winner[item]] -= 2 * about.term_weight * (U[winner[item]] - V[item])
         halves = {(a, b): ((U[a] - U[b]) ** 2).sum() / 2 for a, b in pairs}
         mean = np.mean(list(halves.values()))
         for (a, b), half in halves.items():
@@ -65,17 +70,18 @@ def by_twin(twin, U, V, about, choice, n_candidates, n_steps, rate):
     return U, hinge / LIKED
 
 
-@pytest.mark.parametrize("choice", [ALL, CLOSEST, SIMILAR])
+@pytest.mark.parametrize("attraction", [FREE, ATTRACTION], ids=["free", "attracted"])
+@pytest.mark.parametrize("choice", list(NEGATIVES))
 @pytest.mark.parametrize("about", [
     objective(), objective(per_pair=True), objective(bounds=(0.6, 0.9), on_sphere=True), objective(weight=0.0),
-    objective(margin=2.0, bounds=(0.0, 0.01)),
+    objective(margin=2.0, bounds=(0.0, 0.01)), objective(term_weight=0.5),
 ])  # fmt: skip
-def test_vectors_are_those_of_the_twin(twin, vectors, choice, about):
+def test_vectors_are_those_of_the_twin(twin, vectors, attraction, choice, about):
     U, V = vectors
-    expected, hinge = by_twin(twin, U, V, about, choice, 4, 5, 0.03)
+    expected, hinge = by_twin(twin, U, V, attraction, about, choice, 4, 5, 0.03)
     found = U.copy()
     similar = _similarity(V[:LIKED], V[LIKED:])
-    loss = fold_in(found, V, LIKED, similar, KEY, 4, choice, about, _steps(5, 0.03))
+    loss = fold_in(found, V, attraction, similar, KEY, 4, NEGATIVES[choice], choice, about, _steps(5, 0.03))
     np.testing.assert_allclose(found, expected, atol=2e-4)
     assert loss == pytest.approx(hinge, abs=1e-3)
     assert np.abs(found - U).max() > 0.02
@@ -86,12 +92,12 @@ def test_one_vector_has_no_diversity(twin, vectors):
     one, free = U[:1].copy(), U[:1].copy()
     for vector, weight in ((one, 10.0), (free, 0.0)):
         about = objective(weight=weight)
-        fold_in(vector, V, LIKED, np.zeros((0, 0), np.float32), KEY, 4, CLOSEST, about, _steps(5, 0.03))
+        fold_in(vector, V, FREE, np.zeros((0, 0), np.float32), KEY, 4, 1, CLOSEST, about, _steps(5, 0.03))
     assert (one == free).all()
 
 
 def test_no_step_leaves_everything(vectors):
     U, V = vectors
     found = U.copy()
-    fold_in(found, V, LIKED, np.zeros((0, 0), np.float32), KEY, 4, CLOSEST, objective(), _steps(0, 0.03))
+    fold_in(found, V, FREE, np.zeros((0, 0), np.float32), KEY, 4, 1, CLOSEST, objective(), _steps(0, 0.03))
     assert (found == U).all()

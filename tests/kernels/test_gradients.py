@@ -17,7 +17,7 @@ BOUNDS = {
 
 def summed(engine, twin):
     """Return the kernel's gradients of the whole world as one batch, and that batch."""
-    U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
+    U, V = twin.vectors(engine)
     engine.epoch(2, 0.0)
     key = epoch_key(engine.config.seed, 2)
     batch = twin.mine(engine, U, V, key, engine._order.draw(key))
@@ -27,11 +27,15 @@ def summed(engine, twin):
 
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("per_pair", [False, True])
-@pytest.mark.parametrize("negatives", ["hard", "uniform"])
-def test_gradients_are_those_of_the_twin(build, twin, bounds, per_pair, negatives):
-    engine = build(negatives, diversity=BOUNDS[bounds], diversity_per_pair=per_pair, n_threads=2)
+@pytest.mark.parametrize(
+    ("negatives", "changes"),
+    [("hard", {}), ("uniform", {}), ("partial-auc", {}), ("hard", {"pull": 0.4, "adaptive": True})],
+)
+def test_gradients_are_those_of_the_twin(build, twin, world, bounds, per_pair, negatives, changes):
+    engine = build(negatives, diversity=BOUNDS[bounds], diversity_per_pair=per_pair, n_threads=2, **changes)
     U, V, batch, of_users, of_items = summed(engine, twin)
-    (users, users_touched), (items, items_touched) = twin.gradients(U, V, batch, engine.config)
+    attraction = twin.attraction(world, engine.config.pull)
+    (users, users_touched), (items, items_touched) = twin.gradients(U, V, batch, engine.config, attraction)
     np.testing.assert_allclose(of_users, users, rtol=1e-5, atol=2e-5)
     np.testing.assert_allclose(of_items, items, rtol=1e-5, atol=2e-5)
     assert (engine.users.moments.any(axis=1) == users_touched.ravel()).all()
@@ -40,25 +44,28 @@ def test_gradients_are_those_of_the_twin(build, twin, bounds, per_pair, negative
 
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("per_pair", [False, True])
-def test_gradients_are_finite_differences_of_the_objective(build, twin, world, bounds, per_pair):
+@pytest.mark.parametrize(("negatives", "pull"), [("hard", 0.0), ("partial-auc", 0.4)])
+def test_gradients_are_finite_differences_of_the_objective(build, twin, world, bounds, per_pair, negatives, pull):
     few = Interactions.from_csr(world.csr[:6])
-    engine = build("hard", data=few, diversity=BOUNDS[bounds], diversity_per_pair=per_pair)
+    engine = build(negatives, data=few, diversity=BOUNDS[bounds], diversity_per_pair=per_pair, pull=pull)
+    attraction = twin.attraction(few, pull)
     U, V, batch, of_users, of_items = summed(engine, twin)
     for array, found in ((U, of_users), (V, of_items)):
         smooth = 0
         for place in np.random.default_rng(0).choice(array.size, 30, replace=False):
             at = np.unravel_index(place, array.shape)
-            ahead, back = (slope(U, V, batch, engine.config, array, at, eps, twin) for eps in (1e-5, -1e-5))
+            given = U, V, batch, engine.config, attraction
+            ahead, back = (slope(given, array, at, eps, twin) for eps in (1e-5, -1e-5))
             if abs(ahead - back) < 0.05:  # no kink in between
                 assert found[at] == pytest.approx((ahead + back) / 2, abs=1e-4)
                 smooth += 1
         assert smooth > 20
 
 
-def slope(U, V, batch, config, array, at, eps, twin):
-    before, value = array[at], twin.objective(U, V, batch, config)[1]
+def slope(given, array, at, eps, twin):
+    before, value = array[at], twin.objective(*given)[1]
     array[at] = before + eps
-    moved = twin.objective(U, V, batch, config)[1]
+    moved = twin.objective(*given)[1]
     array[at] = before
     return (moved - value) / eps
 

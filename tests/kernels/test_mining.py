@@ -24,11 +24,13 @@ def mined(engine, number=4):
     return order, key, found
 
 
-@pytest.mark.parametrize("negatives", ["uniform", "popularity", "hard", "two-stage"])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
-    engine = build(negatives, n_threads=threads, dim=8 if negatives == "two-stage" else 7)
-    U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
+@pytest.mark.parametrize("negatives", ["uniform", "popularity", "hard", "two-stage", "partial-auc"])
+@pytest.mark.parametrize(("threads", "pull", "adaptive"), [(1, 0.0, False), (3, 0.3, True)])
+def test_batch_is_that_of_the_twin(build, twin, world, negatives, threads, pull, adaptive):
+    dim = 8 if negatives == "two-stage" else 7
+    engine = build(negatives, n_threads=threads, dim=dim, pull=pull, adaptive=adaptive)
+    U, V = twin.vectors(engine)
+    share, attraction = 0.5 if negatives == "partial-auc" else 1, twin.attraction(world, pull)
     order, key, found = mined(engine)
     batch = twin.mine(engine, U, V, key, order)
     for b, (user, item, negative) in enumerate(batch):
@@ -37,7 +39,8 @@ def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
         distance = ((U[user][:, None] - V[[item, *negative]]) ** 2).sum(axis=2)
         assert found.vector[b].tolist() == np.roll(distance.argmin(axis=0), -1).tolist()
         margin = engine.config.margin + distance[:, 0].min() - distance[:, 1:].min(axis=0)
-        assert found.weight[b].tolist() == [*np.where(margin > 0, -2, 0), 2 * (margin > 0).sum()]
+        expected = [*np.where(margin > 0, -2 * share, 0), 2 * share * (margin > 0).sum() + 2 * attraction[item]]
+        np.testing.assert_allclose(found.weight[b], expected, rtol=1e-6)
     hinges, _ = twin.objective(U, V, batch, engine.config)
     np.testing.assert_allclose(found.hinge, hinges, atol=2e-6)
     assert 0 < (found.weight[:, :-1] != 0).mean() < 1, "the world must have both kinds"
@@ -45,7 +48,7 @@ def test_batch_is_that_of_the_twin(build, twin, negatives, threads):
 
 def test_one_vector_per_user(build, twin):
     engine = build("hard", n_vectors=1)
-    U, V = engine.user_vectors.astype(float), engine.item_vectors.astype(float)
+    U, V = twin.vectors(engine)
     order, key, found = mined(engine)
     batch = twin.mine(engine, U, V, key, order)
     assert found.item[:, 0].tolist() == [negatives[0] for _, _, negatives in batch]
@@ -67,7 +70,7 @@ def test_not_a_number_shows_in_the_loss(build):
 def test_two_stage_prefers_similar_items_by_the_formula(build, twin):
     """Over many epochs, the chosen candidates, told by their chances, are as frequent as their chances say."""
     engine = build("two-stage", dim=8, n_candidates=5)
-    V = engine.item_vectors.astype(float)
+    _, V = twin.vectors(engine)
     expected, observed = np.zeros(5), np.zeros(5)
     for number in range(12):
         _, _, found = mined(engine, number)

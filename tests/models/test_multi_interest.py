@@ -5,7 +5,7 @@ from scipy import sparse
 from benchmarks.fold_in import FromHistories
 from dpcml import CML, DPCML, EASE, GFJA, Interest, Reason, evaluate
 from dpcml.data.synthetic import planted
-from dpcml.utils.errors import DataError, ParameterError, UnknownIdError
+from dpcml.utils.errors import DataError, NotFittedError, ParameterError, UnknownIdError
 
 SMALL = {"dim": 8, "epochs": 25, "n_candidates": 6, "learning_rate": 0.01, "patience": None}
 
@@ -49,6 +49,41 @@ def test_interests_are_of_one_user(model):
     with pytest.raises(ParameterError, match=r"user=\[3, 4\]: pass one id"):
         model.interests([3, 4])
     assert [one.name for one in model.interests([3])] == [one.name for one in model.interests(3)]
+
+
+def test_nearest_interest_is_the_interest_that_holds_the_item(model, parts):
+    train = parts.train
+    users = train.user_ids[train.rows]
+    found = model.nearest_interest(users, train.item_ids[train.indices])
+    assert found.shape == users.shape
+    for user in (0, 17, 399):
+        of = dict(zip(train.item_ids[train.of(user)].tolist(), found[train.rows == user].tolist(), strict=True))
+        assert of == {item: one.number for one in model.interests(user) for item in one.items.tolist()}
+    apart = model.user_vectors_[3] - model.item_vectors_[:, None]  # items that nobody likes have a nearest vector too
+    expected = (apart**2).sum(axis=2).argmin(axis=1)
+    assert model.nearest_interest(np.full(160, 3), np.arange(160)).tolist() == expected.tolist()
+    assert model.nearest_interest("3", 5).tolist() == [expected[5]]
+    assert model.nearest_interest([], []).tolist() == []
+
+
+def test_of_equal_vectors_the_first_is_nearest(model, parts):
+    twin = DPCML(n_vectors=3, **{**SMALL, "epochs": 1}).fit(parts.train)
+    twin.user_vectors_ = np.repeat(model.user_vectors_[:, :1], 3, axis=1)
+    twin.item_vectors_ = model.item_vectors_
+    assert not twin.nearest_interest(np.arange(160), np.arange(160)).any()
+
+
+def test_nearest_interest_of_wrong_pairs(model):
+    with pytest.raises(ParameterError, match=r"users of shape \(2,\) and items of shape \(3,\): pass one item for"):
+        model.nearest_interest([1, 2], [1, 2, 3])
+    with pytest.raises(ParameterError, match="two sequences of equal length"):
+        model.nearest_interest([[1], [2]], [[1], [2]])
+    with pytest.raises(UnknownIdError, match="unknown user '9999'"):
+        model.nearest_interest([1, 9999], [1, 2])
+    with pytest.raises(UnknownIdError, match="unknown item '9999'"):
+        model.nearest_interest([1, 2], [1, 9999])
+    with pytest.raises(NotFittedError):
+        DPCML().nearest_interest([1], [1])
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.5])

@@ -12,7 +12,17 @@ import pytest
 
 from dpcml import DPCML, Interactions
 
-SETTINGS = {"n_vectors": 3, "dim": 8, "n_candidates": 4, "batch_size": 32, "validate_every": 2, "init": "random"}
+SETTINGS = {
+    "n_vectors": 3,
+    "dim": 8,
+    "n_candidates": 4,
+    "batch_size": 32,
+    "validate_every": 2,
+    "init": "random",
+    "pull": 0.0,
+    "popularity": 0.0,
+    "average": 0.0,
+}
 
 PROGRAM = """
 import sys, time

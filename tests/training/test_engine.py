@@ -6,12 +6,17 @@ from dpcml.training.init import random_init
 from dpcml.training.samplers import SAMPLERS
 
 
-def engine(data, *, n_vectors=3, dim=8, negatives="hard", **changes):
+def engine(data, *, n_vectors=3, dim=8, negatives="hard", used=None, **changes):
+    """Return an engine with random vectors; ``used`` is the number of vectors of each user that are used."""
     users, items = random_init(data, n_vectors, dim, np.random.default_rng(0))
+    if used is not None:
+        users = np.where((np.arange(n_vectors) >= used[:, None])[:, :, None], users[:, :1], users)
     settings = {
         "sampler": SAMPLERS[negatives],
         "n_candidates": 4,
+        "n_negatives": SAMPLERS[negatives].n_negatives(changes.get("n_candidates", 4)),
         "margin": 1.0,
+        "pull": 0.0,
         "diversity": (0.05, 0.25),
         "diversity_weight": 10.0,
         "diversity_per_pair": False,
@@ -21,6 +26,7 @@ def engine(data, *, n_vectors=3, dim=8, negatives="hard", **changes):
         "batch_size": 64,
         "max_user_run": 2,
         "seed": 0,
+        "average": 0.0,
         "n_threads": 1,
     }
     return Engine(data, users, items, TrainConfig(**{**settings, **changes}))
@@ -36,12 +42,19 @@ def same(one, other):
     return all((values == other.state()[name]).all() for name, values in one.state().items())
 
 
+USED = 1 + np.arange(50) % 3
+
 RULES = [
     {"negatives": "uniform"},
     {"negatives": "hard"},
     {"negatives": "two-stage"},
     {"optimizer": "adagrad", "diversity_per_pair": True},
     {"n_vectors": 1},
+    {"negatives": "partial-auc", "n_candidates": 25},
+    {"pull": 0.5},
+    {"average": 0.8},
+    {"used": USED},
+    {"negatives": "partial-auc", "pull": 0.5, "average": 0.8, "used": USED, "diversity_per_pair": True},
 ]
 
 
@@ -52,6 +65,8 @@ def test_same_bits_on_any_number_of_threads(likes, settings):
         team, team_losses = trained(likes, n_threads=threads, **settings)
         assert same(alone, team)
         assert losses == team_losses
+        assert (alone.user_vectors() == team.user_vectors()).all()
+        assert (alone.item_vectors() == team.item_vectors()).all()
 
 
 @pytest.mark.parametrize("thread", [0, 1])
@@ -78,10 +93,11 @@ def test_same_seed_same_bits_other_seed_other_bits(likes):
     assert losses != other_losses
 
 
-def test_epochs_can_be_resumed_from_the_state(likes):
-    whole, _ = trained(likes, epochs=4)
-    first, _ = trained(likes, epochs=2)
-    second = engine(likes, n_threads=2)
+@pytest.mark.parametrize("settings", [{}, {"average": 0.8, "pull": 0.5, "used": USED}])
+def test_epochs_can_be_resumed_from_the_state(likes, settings):
+    whole, _ = trained(likes, epochs=4, **settings)
+    first, _ = trained(likes, epochs=2, **settings)
+    second = engine(likes, n_threads=2, **settings)
     for name, values in second.state().items():
         values[...] = first.state()[name]
     for number in (2, 3):
@@ -105,8 +121,8 @@ def test_loss_falls(likes, negatives):
 def test_odd_sizes_learn_and_keep_their_padding_zero(likes, n_vectors, dim):
     one, losses = trained(likes, epochs=8, n_vectors=n_vectors, dim=dim, n_threads=2)
     assert losses[-1] < losses[0]
-    assert one.user_vectors.shape == (likes.n_users, n_vectors, dim)
-    assert one.item_vectors.shape == (likes.n_items, dim)
+    assert one.user_vectors().shape == (likes.n_users, n_vectors, one.users.vectors.shape[1])
+    assert one.item_vectors().shape == one.items.vectors.shape
     for table in (one.users, one.items):
         assert table.vectors.shape[1] % 8 == 0
         assert not table.vectors[:, dim:].any()
@@ -143,9 +159,70 @@ def test_compiling_changes_nothing(likes):
 
 def test_released_vectors_are_copies_without_padding(likes):
     one, _ = trained(likes, epochs=1, dim=7)
-    users, items = one.user_vectors.copy(), one.item_vectors.copy()
+    users, items = one.user_vectors()[:, :, :7].copy(), one.item_vectors()[:, :7].copy()
     released = one.release()
     assert (released[0] == users).all()
     assert (released[1] == items).all()
     assert released[0].flags.c_contiguous
     assert released[0].shape == (likes.n_users, 3, 7)
+
+
+def test_average_is_the_mean_of_the_epochs_with_falling_weights(likes):
+    one, rows = engine(likes, average=0.8), []
+    for number in range(4):
+        one.epoch(number, 0.01)
+        rows.append((one.users.vectors.copy(), one.items.vectors.copy()))
+    weights = 0.8 ** np.arange(3, -1, -1)
+    users, items = (np.einsum("e,erd->rd", weights / weights.sum(), np.stack(of)) for of in zip(*rows, strict=True))
+    np.testing.assert_allclose(one.state()["user_average"], users, atol=1e-6)
+    np.testing.assert_allclose(one.item_vectors(), items, atol=1e-6)
+    expected = (users / np.linalg.norm(users, axis=1, keepdims=True)).reshape(one.user_vectors().shape)
+    np.testing.assert_allclose(one.user_vectors(), expected, atol=1e-5)
+    assert (one.user_vectors([4, 2]) == one.user_vectors()[[4, 2]]).all()
+    assert one.learned() == ["user_average", "item_average"]
+
+
+def test_averaging_does_not_change_training(likes):
+    plain, averaged = engine(likes), engine(likes, average=0.8)
+    assert [plain.epoch(n, 0.01) for n in range(3)] == [averaged.epoch(n, 0.01) for n in range(3)]
+    assert (plain.users.vectors == averaged.users.vectors).all()
+    assert plain.learned() == ["user_vectors", "item_vectors"]
+    assert (plain.users.vectors.reshape(50, 3, -1) == plain.user_vectors()).all()
+
+
+@pytest.mark.parametrize("average", [0.0, 0.8])
+@pytest.mark.parametrize("per_pair", [False, True])
+def test_unused_vectors_change_nothing(likes, average, per_pair):
+    """Two used vectors of five are trained as two of two; a user with one as in a model with one vector."""
+    settings = {"average": average, "diversity_per_pair": per_pair, "negatives": "uniform"}
+    five, losses = trained(likes, n_vectors=5, used=np.full(50, 2), **settings)
+    users, items = random_init(likes, 5, 8, np.random.default_rng(0))
+    two = engine(likes, n_vectors=2, **settings)
+    two = Engine(likes, np.ascontiguousarray(users[:, :2]), items, two.config)
+    np.testing.assert_allclose([two.epoch(number, 0.01) for number in range(3)], losses, rtol=1e-4)
+    np.testing.assert_allclose(five.user_vectors()[:, :2], two.user_vectors(), atol=1e-3)
+    assert (five.user_vectors()[:, 2:] == five.user_vectors()[:, :1]).all()
+    unused = five._unused.ravel()
+    assert unused.sum() == 150
+    assert not five.users.vectors[unused].any()
+    assert not five.users.moments[unused].any()
+    assert np.isinf(five.users.squares[unused]).all()
+
+
+def test_a_vector_that_equals_the_first_before_one_that_does_not_is_used(likes):
+    users, items = random_init(likes, 3, 8, np.random.default_rng(0))
+    users[:, 1] = users[:, 0]
+    one = Engine(likes, users, items, engine(likes).config)
+    for number in range(3):
+        assert np.isfinite(one.epoch(number, 0.01))
+    assert np.isfinite(one.users.squares).all()
+    assert (one.user_vectors()[:, 0] != one.user_vectors()[:, 2]).any(axis=1).all()
+
+
+def test_pull_brings_positives_nearer(likes):
+    def near(pull):
+        one, _ = trained(likes, epochs=10, pull=pull)
+        apart = ((one.user_vectors()[likes.rows] - one.item_vectors()[likes.indices][:, None]) ** 2).sum(axis=2)
+        return apart.min(axis=1).mean()
+
+    assert near(2.0) < 0.9 * near(0.0)

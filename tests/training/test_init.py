@@ -3,7 +3,8 @@ import pytest
 from scipy import sparse
 
 from dpcml import Interactions
-from dpcml.training.init import INITS, _right_factor
+from dpcml.data.synthetic import planted
+from dpcml.training.init import CLUSTER_DIM, INITS, LEAN, _right_factor, _spectrum, user_clusters
 
 
 @pytest.mark.parametrize("name", list(INITS))
@@ -44,10 +45,11 @@ def test_spectral_start_puts_users_near_their_items(likes):
     assert distance[liked].mean() < 0.7 * distance[~liked].mean()
 
 
-def test_spectral_start_of_users_and_items_without_positives():
+@pytest.mark.parametrize("name", ["spectral", "clusters"])
+def test_start_of_users_and_items_without_positives(name):
     liked = np.zeros((5, 6))
     liked[0, 0] = liked[1, 1] = 1
-    users, items = INITS["spectral"](Interactions.from_csr(liked), 2, 4, np.random.default_rng(0))
+    users, items = INITS[name](Interactions.from_csr(liked), 2, 4, np.random.default_rng(0))
     assert np.isfinite(users).all()
     assert np.isfinite(items).all()
 
@@ -60,3 +62,65 @@ def test_factor_spans_the_leading_singular_vectors():
     assert found.shape == (40, 3)
     np.testing.assert_allclose(np.linalg.norm(found, axis=0), np.sqrt(values[:3]), rtol=1e-4)
     np.testing.assert_allclose(np.abs(found.T @ right[:, :3]), np.diag(np.sqrt(values[:3])), atol=1e-2)
+
+
+def test_clusters_are_found_in_the_leading_coordinates_but_the_first(likes):
+    points = _spectrum(likes, 20, np.random.default_rng(0))
+    counts = np.full(likes.n_users, 3)
+    found = user_clusters(likes, points, counts)
+    other = points.copy()
+    other[:, 0] = np.random.default_rng(1).standard_normal(len(points))
+    other[:, 1 + CLUSTER_DIM :] = 7.0
+    assert (user_clusters(likes, other, counts) == found).all()
+    assert set(found.tolist()) == {0, 1, 2}
+
+
+def test_cluster_start_lies_between_the_mean_of_all_items_and_of_a_cluster(likes):
+    counts = 1 + np.arange(likes.n_users) % 4
+    rng = np.random.default_rng(0)
+    users, items = INITS["clusters"](likes, counts, 8, rng)
+    assert users.shape == (likes.n_users, 4, 8)
+    owner = user_clusters(likes, _spectrum(likes, 8, np.random.default_rng(0)), counts)
+
+    def unit(row):
+        return row / np.linalg.norm(row)
+
+    for user in range(likes.n_users):
+        own, vectors = items[likes.of(user)], owner[likes.indptr[user] : likes.indptr[user + 1]]
+        mean = unit(own.sum(axis=0))
+        for c in set(vectors.tolist()):
+            centre = unit((1 - LEAN) * mean + LEAN * unit(own[vectors == c].sum(axis=0)))
+            np.testing.assert_allclose(users[user, c], centre, atol=0.15)  # noise has a deviation of 0.03
+        assert vectors.max() < counts[user]
+
+
+def test_cluster_start_separates_interests_better_than_the_spectral_one():
+    """Of pairs of a user's items, those of one planted category are more often nearest to one vector."""
+    world = planted(200, 120, seed=4)
+    data, category = world.data, np.array([str(world.data.items.attributes.of(i)) for i in range(120)])
+
+    def agreement(name):
+        users, items = INITS[name](data, 3, 16, np.random.default_rng(0))
+        same, other = [], []
+        for user in range(data.n_users):
+            own = data.of(user)
+            owner = ((users[user][:, None] - items[own]) ** 2).sum(axis=2).argmin(axis=0)
+            pairs = owner[:, None] == owner
+            alike = category[own][:, None] == category[own]
+            off = ~np.eye(len(own), dtype=bool)
+            same.extend(pairs[alike & off])
+            other.extend(pairs[~alike & off])
+        return np.mean(same) - np.mean(other)
+
+    assert agreement("clusters") > agreement("spectral") + 0.1
+
+
+def test_clusters_have_the_same_bits_on_any_number_of_threads(likes, monkeypatch):
+    def start(threads):
+        monkeypatch.setenv("DPCML_THREADS", str(threads))
+        return INITS["clusters"](likes, 1 + np.arange(likes.n_users) % 4, 8, np.random.default_rng(0))
+
+    users, items = start(1)
+    for threads in (2, 3, 5):
+        for one, other in zip(start(threads), (users, items), strict=True):
+            assert (one == other).all()

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from dpcml import Interactions
-from dpcml.kernels.mining import ALL, CLOSEST, SIMILAR
+from dpcml.kernels.mining import ALL, CLOSEST, HARDEST, SIMILAR
 from dpcml.kernels.random import GOLDEN
 from dpcml.kernels.sampling import words_of
-from dpcml.training.samplers import SAMPLERS, BatchSampler, alias_table, positives
+from dpcml.training.samplers import SAMPLERS, BatchSampler, alias_table, attraction, positives
 
 
 @pytest.mark.parametrize("weights", [[1.0], [3, 1], [1, 1, 1], [0, 0, 5], [1e-9, 1, 1e9], [2, 3, 4, 100, 1, 1]])
@@ -55,9 +55,9 @@ def test_filters_let_every_positive_pass_and_few_others():
 def test_each_rule_has_its_candidates_and_its_choice():
     train = Interactions.from_csr(np.array([[1, 1, 0, 0], [1, 0, 1, 0]]))
     assert {name: SAMPLERS[name].choice for name in SAMPLERS} == {
-        "uniform": ALL, "popularity": ALL, "two-stage": SIMILAR, "hard": CLOSEST,
+        "uniform": ALL, "popularity": ALL, "two-stage": SIMILAR, "hard": CLOSEST, "partial-auc": HARDEST,
     }  # fmt: skip
-    for name in ("uniform", "hard"):
+    for name in ("uniform", "hard", "partial-auc"):
         assert len(SAMPLERS[name].candidates(train).alias) == 0
         assert SAMPLERS[name].with_exponent(3.0) == SAMPLERS[name]
     for exponent, expected in ((1.0, [0.5, 0.25, 0.25, 0]), (2.0, [4 / 6, 1 / 6, 1 / 6, 0]), (0.5, None)):
@@ -66,6 +66,31 @@ def test_each_rule_has_its_candidates_and_its_choice():
             weight = np.sqrt([2, 1, 1, 0])
             expected = weight / weight.sum()
         np.testing.assert_allclose(chances(found.threshold, found.alias), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_candidates", [1, 2, 3, 10, 24, 26, 90, 1000])
+def test_how_many_candidates_become_negatives(n_candidates):
+    found = {name: SAMPLERS[name].n_negatives(n_candidates) for name in SAMPLERS}
+    tenth = min(n_candidates, max(2, round(n_candidates / 10)))
+    expected = {"uniform": n_candidates, "popularity": n_candidates, "two-stage": 1, "hard": 1, "partial-auc": tenth}
+    assert found == expected
+
+
+@pytest.mark.parametrize(("density", "count"), [(0.5, 10), (0.01, 15), (0.0002, 30)])
+def test_sparse_data_have_more_candidates_and_partial_auc_three_times_as_many(density, count):
+    liked = np.zeros((100, 100), dtype=bool)
+    liked.ravel()[: int(density * 10_000)] = True
+    train = Interactions.from_csr(liked)
+    found = {name: SAMPLERS[name].default_candidates(train) for name in SAMPLERS}
+    assert found == {**dict.fromkeys(SAMPLERS, count), "partial-auc": 3 * count}
+
+
+def test_attraction_falls_with_the_number_of_likes(likes):
+    weights = positives(likes, 0.3).attraction
+    assert weights.dtype == np.float32
+    np.testing.assert_allclose(weights, 0.6 * 50 / (50 + likes.per_item), rtol=1e-6)
+    assert not positives(likes).attraction.any()
+    assert (attraction(likes.per_item, 0.3) == weights).all()
 
 
 def test_exponent_zero_is_uniform():

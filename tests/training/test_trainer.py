@@ -127,22 +127,46 @@ def test_no_checkpoint_is_promised_where_none_is():
     assert str(error.value) == "the loss is NaN or infinite in epoch 1: lower the learning rate, now 0.5"
 
 
-def test_nan_put_into_a_real_model_is_found_where_it_hides(parts, model, tmp_path):
+@pytest.mark.parametrize(("average", "array"), [(0.0, "user_vectors"), (0.8, "user_average")])
+def test_nan_put_into_a_real_model_is_found_where_it_hides(parts, model, tmp_path, average, array):
     """A vector of NaN is never the nearest, so no hinge shows it."""
     train_part, engines = parts.train, []
-    one = model(epochs=6)
+    settings = {"epochs": 6, "average": average}
+    one = model(**settings)
     make = one.make_engine
     one.make_engine = lambda data: engines.append(make(data)) or engines[-1]
 
     def poison(history):
         if len(history.epochs) == 3:
-            engines[0].user_vectors[4, 1] = np.nan
+            engines[0].state()["user_vectors"][4 * 3 + 1] = np.nan
 
-    with pytest.raises(TrainingError, match=r"user_vectors.* hold NaN or infinity in epoch 4.*last good checkpoint"):
+    with pytest.raises(TrainingError, match=rf"{array}.* hold NaN or infinity in epoch 4.*last good checkpoint"):
         one.fit(train_part, checkpoint=Checkpoint(tmp_path, every_epochs=1), callbacks=[poison])
     assert not hasattr(one, "user_vectors_")
-    resumed = model(epochs=6).fit(train_part, checkpoint=tmp_path, resume=True)
-    assert (resumed.user_vectors_ == model(epochs=6).fit(train_part).user_vectors_).all()
+    resumed = model(**settings).fit(train_part, checkpoint=tmp_path, resume=True)
+    assert (resumed.user_vectors_ == model(**settings).fit(train_part).user_vectors_).all()
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_averages_and_unused_vectors_survive_a_break(parts, model, tmp_path, stop):
+    """The best state lies before the break or after it; the bits are those of a run without one."""
+    settings = {
+        "epochs": 8, "average": 0.8, "pull": 0.5, "n_vectors": "adaptive", "negatives": "partial-auc",
+        "init": "clusters", "popularity": None, "validate_every": 1,
+    }  # fmt: skip
+    whole = model(**settings).fit(parts.train, parts.valid)
+    at = {"checkpoint": Checkpoint(tmp_path, every_epochs=1)}
+
+    def interrupt(history):
+        if len(history.epochs) == stop:
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        model(**settings).fit(parts.train, parts.valid, **at, callbacks=[interrupt])
+    resumed = model(**settings).fit(parts.train, parts.valid, **at, resume=True)
+    assert len(resumed.history_.epochs) == len(whole.history_.epochs)
+    for name in ("user_vectors_", "item_vectors_", "popularity_weight_"):
+        assert getattr(resumed, name).tobytes() == getattr(whole, name).tobytes()
 
 
 def test_absurd_learning_rate_of_a_real_model_stops(parts, model):

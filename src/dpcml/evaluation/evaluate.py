@@ -11,6 +11,7 @@ import numpy as np
 
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.evaluation import groups
+from dpcml.evaluation.interests import nearest_interest_of
 from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, metric_cutoff, select
 from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
 from dpcml.evaluation.report import Report
@@ -55,7 +56,7 @@ def evaluate(
         Cut-offs for names that have none.
     beyond_accuracy
         Without ``metrics``: also report diversity, coverage, novelty and, where items have attributes, minority
-        recall and MAP by category.
+        recall, MAP by category and, for models with several vectors per user, interest agreement.
     users
         Rows of the users to evaluate; all with held-out items by default.
     label
@@ -67,7 +68,7 @@ def evaluate(
     -------
     Report
         Means and values per user, with protocol and split. Metrics of a family that the data or the model cannot
-        give (no attributes, no item vectors) are left out; a metric asked for by its own name raises an error.
+        give (no attributes, no vectors) are left out; a metric asked for by its own name raises an error.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def evaluate(
     )
     if not len(ranks.users):
         raise DataError("no user has a held-out positive: there is nothing to evaluate")
-    given = MetricInput(ranks, rules, train, getattr(model, "item_vectors_", None))
+    given = MetricInput(ranks, rules, train, getattr(model, "item_vectors_", None), nearest_interest_of(model))
     per_user, totals = chosen.compute(given)
     categories = groups.category_map(ranks, train) if chosen.wants_categories(given) else {}
     counted = {name: int((~np.isnan(values)).sum()) for name, values in per_user.items()}
@@ -128,7 +129,13 @@ def evaluate(
 
 
 def validation(
-    model: Scorer, train: Interactions, valid: Interactions, metric: str = "P@3", *, n_threads: int | None = None
+    model: Scorer,
+    train: Interactions,
+    valid: Interactions,
+    metric: str = "P@3",
+    *,
+    users: IntArray | None = None,
+    n_threads: int | None = None,
 ) -> float:
     """Return one accuracy metric on the validation part under the released protocol, as model selection uses it.
 
@@ -142,7 +149,7 @@ def validation(
     True
     """
     metric_cutoff(metric)
-    return validation_value(rank_held_out(model, train, valid, top=0, n_threads=n_threads), metric)
+    return validation_value(rank_held_out(model, train, valid, users=users, top=0, n_threads=n_threads), metric)
 
 
 def validation_value(ranks: Ranks, metric: str) -> float:

@@ -2,7 +2,7 @@
 
 A protocol fixes the choices in which evaluations differ silently. A metric is one entry of `METRICS`; names with a
 cut-off are written ``NDCG@10``. A family is a name for several metrics: ``accuracy``, ``diversity``, ``categories``
-(MAP by category) and ``beyond_accuracy`` (everything that is not in ``accuracy``).
+(MAP by category and interest agreement) and ``beyond_accuracy`` (everything that is not in ``accuracy``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.evaluation import diversity, groups, metrics
+from dpcml.evaluation import diversity, groups, interests, metrics
 from dpcml.evaluation.ranks import Ranks
-from dpcml.utils.arrays import FloatArray
+from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 from dpcml.utils.registry import Registry
 
@@ -59,12 +59,15 @@ class MetricInput:
         Training data; metrics of accuracy do not need it.
     item_vectors
         The model's item vectors; only MaxDiv needs them.
+    nearest_interest
+        The model's ``nearest_interest``; only interest agreement needs it.
     """
 
     ranks: Ranks
     protocol: Protocol
     train: Interactions | None = None
     item_vectors: FloatArray | None = None
+    nearest_interest: interests.NearestInterest | None = None
 
     @property
     def data(self) -> Interactions:
@@ -95,11 +98,29 @@ class MetricInput:
             raise DataError("MaxDiv is a distance between item vectors, and this model has none: leave it out")
         return self.item_vectors
 
+    def agreement(self, owner: IntArray, items: IntArray) -> FloatArray:
+        """Return the interest agreement of each ranked user on items of position ``owner``; NaN where none counts."""
+        if self.nearest_interest is None:
+            raise DataError(
+                "interest agreement assigns items to the nearest of a user's vectors, and this model has not several"
+                " vectors per user: leave it out, or evaluate a model with nearest_interest such as DPCML"
+            )
+        return interests.interest_agreement(self.nearest_interest, self.data, self.ranks.users, owner, items)
+
+    @property
+    def training_positives(self) -> tuple[IntArray, IntArray]:
+        """Position in ``ranks.users`` and column of each training positive of the ranked users."""
+        rows = self.data.csr[self.ranks.users]
+        return np.repeat(np.arange(len(self.ranks.users)), np.diff(rows.indptr)), rows.indices
+
     def has(self, need: str | None) -> bool:
-        """Return whether a metric that needs ``attributes`` or ``vectors`` can be computed."""
-        if need == "attributes":
-            return self.data.items.attributes is not None
-        return need is None or self.item_vectors is not None
+        """Return whether a metric with that need can be computed; see `Metric`."""
+        available = {
+            "attributes": self.train is not None and self.train.items.attributes is not None,
+            "vectors": self.item_vectors is not None,
+        }
+        available["interests"] = available["attributes"] and self.nearest_interest is not None
+        return need is None or available[need]
 
 
 @dataclass(frozen=True)
@@ -113,12 +134,12 @@ class Metric:
     family: str
     at_cutoff: bool
     values: Callable[[MetricInput, int], FloatArray | float]
-    needs: str | None = None  # "attributes" or "vectors": families leave the metric out where they are missing
+    needs: str | None = None  # "attributes", "vectors", "interests": families leave the metric out where it is missing
     from_lists: bool = True  # computed from the first k recommended items
 
 
 METRICS: Registry[Metric] = Registry("metric")
-CATEGORIES = "categories"  # MAP by category: a family of its own, because its names come from the data
+CATEGORIES = "categories"  # also stands for MAP by category, which is no metric here: its names come from the data
 
 
 def _add_accuracy(name: str, at_cutoff: bool, values: Callable[[Ranks, int, Protocol], FloatArray]) -> None:
@@ -159,6 +180,22 @@ METRICS.add("novelty", Metric("novelty", True, lambda given, k: diversity.novelt
 METRICS.add(
     "minority_R",
     Metric("minority_R", True, lambda given, k: metrics.recall(given.minority, k), "attributes", from_lists=False),
+)
+METRICS.add(
+    "interest_agreement",
+    Metric(
+        CATEGORIES, False, lambda given, _: given.agreement(*given.training_positives), "interests", from_lists=False
+    ),
+)
+METRICS.add(
+    "interest_agreement_held_out",
+    Metric(
+        CATEGORIES,
+        False,
+        lambda given, _: given.agreement(given.ranks.owner, given.ranks.items),
+        "interests",
+        from_lists=False,
+    ),
 )
 METRICS.add(
     "coverage",
@@ -280,7 +317,7 @@ def _parse(full: str) -> tuple[str, int]:
         hint = did_you_mean(str(full), [*known, *(families if not cutoff else ())])
         raise ParameterError(f"metrics: unknown metric {full!r}: {hint}")
     if not METRICS[name].at_cutoff:
-        raise ParameterError(f"metrics: {full!r}: {name} is computed over the whole ranking, write {name!r}")
+        raise ParameterError(f"metrics: {full!r}: {name} has no cut-off, write {name!r}")
     if not cutoff.isdigit() or int(cutoff) < 1:
         raise ParameterError(f"metrics: {full!r}: the cut-off must be a whole number of at least 1, as in '{name}@10'")
     return name, int(cutoff)

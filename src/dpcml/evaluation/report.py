@@ -130,6 +130,25 @@ class Report:
                 f"{str(source)[:80]}: not a report of dpcml ({error}); pass one written by to_json"
             ) from None
 
+    def share_of(self, other: Report) -> dict[str, float]:
+        """Return the metrics as shares of another report's, such as that of the oracle of a planted world.
+
+        Only metrics of both reports are compared; NaN where the other's is 0 or undefined.
+
+        Examples
+        --------
+        >>> model = Report("ease", "ease", {}, "strict", "abc", ("train",), 2, {"R@10": 0.3})
+        >>> oracle = Report("oracle", "oracle", {}, "strict", "abc", ("train",), 2, {"R@10": 0.5})
+        >>> model.share_of(oracle)
+        {'R@10': 0.6}
+        """
+        for name in ("protocol", "split", "masked"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise DataError(f"{name} {mine} and {theirs}: shares need two reports of the same {name}")
+        both = [name for name in self.metrics if name in other.metrics]
+        return {name: self.metrics[name] / (other.metrics[name] or math.nan) for name in both}
+
     def to_frame(self) -> pl.DataFrame:
         """Return one row per metric, each with label, protocol, split and version.
 

@@ -12,7 +12,7 @@ from dpcml.kernels.random import below, bits_of, choose, uniform
 
 
 @cached_njit(nogil=True, fastmath=REORDER)
-def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objective, steps):
+def fold_in(vectors, items, attraction, similar, key, n_candidates, n_negatives, choice, objective, steps):
     """Train a user's vectors on the liked items and sampled negatives; returns the mean hinge of the last step.
 
     Parameters
@@ -21,18 +21,20 @@ def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objecti
         The user's vectors, shape (C, d), float32; changed.
     items
         Vectors of the liked items, then of the pool from which negatives are drawn; shape (n_liked + pool, d).
-    n_liked
-        Number of liked items.
+    attraction
+        Weight of each liked item's own squared distance; shape (n_liked,).
     similar
         For the choice SIMILAR: sampling weights of the pool's items for each liked item; shape (n_liked, pool).
     key
         Random key of the candidates.
-    n_candidates, choice
-        Candidates per liked item, and which of them are negatives: ALL, the CLOSEST, or one that is SIMILAR.
+    n_candidates, n_negatives, choice
+        Candidates per liked item, how many of them are negatives, and which: ALL, the CLOSEST, the HARDEST some, or one
+        that is SIMILAR.
     objective, steps
         `Objective` and `OptimizerSteps` as in training. The diversity hinge counts once per liked item.
     """
     n_vectors, dim = vectors.shape
+    n_liked = len(attraction)
     pool = len(items) - n_liked
     columns = np.empty((dim, len(items)), dtype=np.float32)
     squares = np.zeros(len(items), dtype=np.float32)
@@ -43,6 +45,7 @@ def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objecti
     cross = np.empty(len(items), dtype=np.float32)
     near, nearest = np.empty(len(items), dtype=np.float32), np.empty(len(items), dtype=np.int64)
     weights = np.empty(n_candidates, dtype=np.float64)
+    chosen = np.empty(n_candidates, dtype=np.int64)
     first, second = np.zeros((2, n_vectors, dim), dtype=np.float32)
     hinge = np.float32(0)
     for step in range(len(steps.rate)):
@@ -51,29 +54,24 @@ def fold_in(vectors, items, n_liked, similar, key, n_candidates, choice, objecti
         hinge = np.float32(0)
         for p in range(n_liked):
             place = step * n_liked + p
-            closest, active = -1, 0
             if choice == SIMILAR:
-                closest = n_liked + _sample_similar(similar[p], key, place, weights)
-            for s in range(n_candidates):
-                if choice == SIMILAR:
-                    break
-                item = n_liked + below(bits_of(key, place, s), pool)
-                if choice == ALL:
-                    excess = objective.margin + near[p] - near[item]
-                    if excess > 0:
-                        hinge += excess
-                        active += 1
-                        _add_difference(gradient, nearest[item], vectors, items, item, np.float32(-2))
-                elif closest < 0 or near[item] < near[closest]:
-                    closest = item
-            if closest >= 0:
-                excess = objective.margin + near[p] - near[closest]
+                chosen[0] = n_liked + _sample_similar(similar[p], key, place, weights)
+            else:
+                for s in range(n_candidates):
+                    chosen[s] = n_liked + below(bits_of(key, place, s), pool)
+                if choice != ALL:
+                    _move_nearest(chosen, near, n_negatives)
+            weight = attraction[p]
+            for s in range(n_negatives):
+                excess = objective.margin + near[p] - near[chosen[s]]
                 if excess > 0:
-                    hinge += excess
-                    active += 1
-                    _add_difference(gradient, nearest[closest], vectors, items, closest, np.float32(-2))
-            if active:
-                _add_difference(gradient, nearest[p], vectors, items, p, np.float32(2 * active))
+                    hinge += objective.term_weight * excess
+                    weight += np.float32(2) * objective.term_weight
+                    _add_difference(
+                        gradient, nearest[chosen[s]], vectors, items, chosen[s], np.float32(-2) * objective.term_weight
+                    )
+            if weight:
+                _add_difference(gradient, nearest[p], vectors, items, p, weight)
         if n_vectors > 1 and objective.weight > 0:
             _add_diversity(gradient, vectors, objective, np.float32(n_liked))
         _adam(vectors, gradient, first, second, steps, step, objective.users_on_sphere)
@@ -105,6 +103,19 @@ def _assign_items(vectors, columns, squares, cross, near, nearest):
             if c == 0 or distance < near[i]:
                 near[i] = distance
                 nearest[i] = c
+
+
+@cached_njit()
+def _move_nearest(chosen, near, count):
+    """Move the ``count`` candidates nearest to the user to the front, nearest first."""
+    for place in range(count):
+        best = place
+        for s in range(place + 1, len(chosen)):
+            if near[chosen[s]] < near[chosen[best]]:
+                best = s
+        nearest = chosen[best]
+        chosen[best] = chosen[place]
+        chosen[place] = nearest
 
 
 @cached_njit()

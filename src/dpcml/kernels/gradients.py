@@ -27,6 +27,7 @@ class Objective(NamedTuple):
     users_on_sphere: bool  # else in the ball; both have radius 1
     items_on_sphere: bool
     dim: int  # of the vectors, without padding
+    term_weight: np.float32 = np.float32(1)  # of each negative of a positive
 
 
 @njit(inline="always")
@@ -35,6 +36,15 @@ def diversity_slope(diversity, objective):
     if diversity < objective.lower:
         return np.float32(-1)
     return np.float32(1) if diversity > objective.upper else np.float32(0)
+
+
+@njit(inline="always")
+def used_vectors(squares, first, n_vectors):
+    """Return how many of a user's vectors are used; the others come last and have an infinite squared norm."""
+    used = n_vectors
+    while squares[first + used - 1] == np.inf:
+        used -= 1
+    return used
 
 
 @njit(inline="always")
@@ -118,23 +128,26 @@ def diversity_gradient(users, objective, work, k, count, thread, constants):
     gradients, touched, slots = work.gradients[thread, 0], work.touched[thread, 0], work.user_slot
     vectors, squares = users.vectors, users.squares
     first = np.int64(work.pairs[k, 0]) * n_vectors
+    used = used_vectors(squares, first, n_vectors)
+    if used < 2:
+        return count
     own = np.float32(0)
-    for c in range(n_vectors):
+    for c in range(used):
         own += squares[first + c]
     square_of_sum = splat(np.float32(0))
     for k in range(0, width, LANES):
         summed = load(vectors, first, k)
-        for c in range(1, n_vectors):
+        for c in range(1, used):
             summed = summed + load(vectors, first + c, k)
         square_of_sum = square_of_sum + summed * summed
-    n = np.float32(n_vectors)
+    n = np.float32(used)
     diversity = (n * own - total(square_of_sum)) / (n * (n - np.float32(1)))
     slope = diversity_slope(diversity, objective)
     if slope != 0:
         weight = slope * objective.weight * np.float32(2) / (n * (n - np.float32(1)))
-        for a in range(n_vectors):
+        for a in range(used):
             slot, count = _slot(users, slots, first + a, count, touched, gradients, width)
-            for b in range(n_vectors):
+            for b in range(used):
                 if a != b:
                     _add_difference(gradients, slot, vectors, first + a, vectors, first + b, weight, width)
     return count
@@ -147,9 +160,10 @@ def pairwise_diversity_gradient(users, objective, work, k, count, thread, consta
     gradients, touched, slots = work.gradients[thread, 0], work.touched[thread, 0], work.user_slot
     vectors = users.vectors
     first = np.int64(work.pairs[k, 0]) * n_vectors
+    used = used_vectors(users.squares, first, n_vectors)
     # An unordered pair stands for two ordered ones. The gradient of half the squared distance is the difference.
-    weight = objective.weight * np.float32(2) / np.float32(n_vectors * (n_vectors - 1))
-    for a in range(n_vectors):
+    weight = objective.weight * np.float32(2) / np.float32(max(used * (used - 1), 1))
+    for a in range(used):
         for b in range(a):
             square = splat(np.float32(0))
             for k in range(0, width, LANES):

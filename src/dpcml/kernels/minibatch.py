@@ -20,11 +20,13 @@ from dpcml.kernels.gradients import (
 from dpcml.kernels.mining import (
     ALL,
     CLOSEST,
+    HARDEST,
     USERS_AHEAD,
     measure,
     prefetch_ahead,
     read_share,
     select_closest,
+    select_hardest,
     select_similar,
     sort_positives,
     write_terms,
@@ -75,12 +77,11 @@ def minibatch_kernel(n_vectors: int, width: int, choice: int, optimizer: str, pe
 
     @cached_njit(**TRAINING)
     def train(
-        users, items, data, candidates, objective, steps, work, order, key, batch_size, n_candidates, begin, end,
-        done, thread, n_threads,
+        users, items, data, candidates, objective, steps, work, order, key, batch_size, n_candidates, n_negatives,
+        begin, end, done, thread, n_threads,
     ):  # fmt: skip
         # Numba removes branches whose condition is a constant before it compiles the functions they call.
         update_rows = update_by_adam if adam else update_by_adagrad
-        n_negatives = n_candidates if choice == ALL else 1
         mining = n_vectors, width, at_once, n_candidates
         terms = n_vectors, width, n_negatives
         # Functions that are not inlined get single arrays: passing the whole workspace took a second more to compile.
@@ -108,10 +109,12 @@ def minibatch_kernel(n_vectors: int, width: int, choice: int, optimizer: str, pe
                         column = 1
                     elif choice == CLOSEST:
                         column = select_closest(items, work, k, thread, n_candidates)
+                    elif choice == HARDEST:
+                        column = select_hardest(items, work, k, thread, n_candidates, n_negatives, n_vectors)
                     else:
                         position = first + indices[k]
                         column = select_similar(items, work, k, thread, n_candidates, objective.dim, key, position)
-                    write_terms(items, objective, work, k, column, thread, terms)
+                    write_terms(items, data, objective, work, k, column, thread, terms)
                     if multiple and work.is_first[k] and objective.weight > 0:
                         if per_pair:
                             n_rows = pairwise_diversity_gradient(users, objective, work, k, n_rows, thread, terms)

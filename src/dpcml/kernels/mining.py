@@ -14,7 +14,7 @@ from dpcml.kernels.random import bits_of, choose, uniform
 from dpcml.kernels.sampling import prefetch_positives
 from dpcml.kernels.simd import FLOATS_PER_LINE, nearest_distances, prefetch_row
 
-ALL, CLOSEST, SIMILAR = 0, 1, 2  # negative selection: which candidates become negatives
+ALL, CLOSEST, SIMILAR, HARDEST = 0, 1, 2, 3  # negative selection: which candidates become negatives
 SIMILAR_DRAW = 1 << 19  # number of the random draw that selects a similar candidate
 
 ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are prefetched
@@ -80,6 +80,28 @@ def select_closest(items, work, k, thread, n_candidates):
     return column
 
 
+@njit(inline="always")
+def select_hardest(items, work, k, thread, n_candidates, n_negatives, n_vectors):
+    """Move the candidates nearest to any of the user's vectors to the columns from 1 on, nearest first."""
+    squares, chosen, near = items.squares, work.chosen, work.near[thread]
+    for place in range(1, n_negatives + 1):
+        column = place
+        best = near[0, place] + squares[chosen[k, place]]
+        for s in range(place + 1, n_candidates + 1):
+            distance = near[0, s] + squares[chosen[k, s]]
+            if distance < best:
+                column, best = s, distance
+        if column != place:
+            item = chosen[k, place]
+            chosen[k, place] = chosen[k, column]
+            chosen[k, column] = item
+            for c in range(n_vectors + 1):
+                distance = near[c, place]
+                near[c, place] = near[c, column]
+                near[c, column] = distance
+    return 1
+
+
 @njit
 def select_similar(items, work, k, thread, n_candidates, dim, key, position):
     """Return the column of a candidate sampled by the inverse density of its cosine with the positive.
@@ -109,26 +131,27 @@ def select_similar(items, work, k, thread, n_candidates, dim, key, position):
 
 
 @njit(inline="always")
-def write_terms(items, objective, work, k, first, thread, constants):
+def write_terms(items, data, objective, work, k, first, thread, constants):
     """Write the gradient terms of positive ``k``: one per negative, from column ``first`` on, then the positive's.
 
     A term has an item, the user's vector nearest to it, and a weight: -2 for a negative within the margin, 2 per such
     negative for the positive, 0 for none.
     """
     n_vectors, _, n_negatives = constants
+    negative_weight = np.float32(-2) * objective.term_weight
     chosen, near, squares = work.chosen, work.near[thread], items.squares
     term_item, term_vector, term_weight, hinge = work.term_item, work.term_vector, work.term_weight, work.hinge
     item = np.int64(work.pairs[k, 1])
     distance = near[0, 0] + squares[item] + objective.margin
-    loss, positive_weight = np.float32(0), np.float32(0)
+    loss, positive_weight = np.float32(0), data.attraction[item]
     at = k * (n_negatives + 1)
     for column in range(first, first + n_negatives):
         value = distance - near[0, column] - squares[chosen[k, column]]
         term_item[at], term_vector[at] = chosen[k, column], _nearest_vector(near, column, n_vectors)
-        term_weight[at] = np.float32(-2) if value > 0 else np.float32(0)
+        term_weight[at] = negative_weight if value > 0 else np.float32(0)
         positive_weight -= term_weight[at]
         if not value <= 0:  # so that NaN shows in the loss
-            loss += value
+            loss += objective.term_weight * value
         at += 1
     term_item[at], term_vector[at], term_weight[at] = item, _nearest_vector(near, 0, n_vectors), positive_weight
     hinge[k] = loss

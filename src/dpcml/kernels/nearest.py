@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.kernels.compilation import NO_NAN, cached_njit
+from dpcml.kernels.compilation import NO_NAN, REORDER, cached_njit
 from dpcml.kernels.ranking import insert
 from dpcml.kernels.sampling import is_positive
 
@@ -38,6 +38,36 @@ def score_by_nearest(cross, user_squares, item_squares, scores, start, stop):
                     out[i] = max(out[i], 2 * row[i] - square)
         for i in range(n_items):
             out[i] -= item_squares[i]
+
+
+@cached_njit(nogil=True, fastmath=REORDER)
+def nearest_of_pairs(users, items, rows, columns, found, start, stop):
+    """Find the nearest of a user's vectors for pairs of a user and an item; ties go to the first.
+
+    It sums squared differences, not inner products: equal vectors of a user have equal distances to the last bit.
+
+    Parameters
+    ----------
+    users, items
+        Vectors of shapes (users, vectors, d) and (items, d).
+    rows, columns
+        User and item of each pair; shape (pairs,).
+    found
+        Output of shape (pairs,).
+    """
+    n_vectors, dim = users.shape[1], users.shape[2]
+    for p in range(start, stop):
+        item = items[columns[p]]
+        least = np.float32(np.inf)
+        for c in range(n_vectors):
+            vector = users[rows[p], c]
+            distance = np.float32(0)
+            for k in range(dim):
+                apart = vector[k] - item[k]
+                distance += apart * apart
+            if c == 0 or distance < least:
+                least = distance
+                found[p] = c
 
 
 @cached_njit(nogil=True, fastmath=NO_NAN)

@@ -21,6 +21,7 @@ class Positives(NamedTuple):
     items: IntArray  # (positives,) int32, user by user, ascending within a user
     indptr: IntArray  # (users + 1,)
     filters: IntArray  # uint64 words; each positive sets two bits in one of its user's words
+    attraction: FloatArray  # (items,) float32: weight by which a positive is attracted whatever the negatives
 
 
 class Candidates(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,10 +12,18 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merge import merge
+from dpcml.evaluation.evaluate import validation
 from dpcml.models.base import Recommender
 from dpcml.models.partial import grow
 from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
-from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores, queues_by_distance
+from dpcml.retrieval.exact import (
+    Catalogue,
+    VectorScorer,
+    best_by_distance,
+    nearest_scores,
+    nearest_vector,
+    queues_by_distance,
+)
 from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.profile import Interest, UserProfile, distances
@@ -24,14 +32,17 @@ from dpcml.retrieval.rerank import mixed_lists
 from dpcml.training.engine import Engine, TrainConfig, objective_of
 from dpcml.training.init import INITS
 from dpcml.training.order import default_user_run
-from dpcml.training.samplers import SAMPLERS, check_negatives
+from dpcml.training.samplers import SAMPLERS, attraction, check_negatives
 from dpcml.training.trainer import FitOptions, Trainer
-from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, every_kth
 from dpcml.utils.checks import at_least, choice, one_id, positive
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.threads import over_rows, thread_count
 
 DENSE = 0.05  # share of positives above which fold-in takes smaller steps: negatives are often unseen positives
+POPULARITY_WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2)  # tried on the validation part
+POPULARITY_WEIGHT = 0.02  # without a validation part
+POPULARITY_USERS = 5000  # of the validation part, on whom they are tried
 BY_INDEX = 100  # longest lists that are searched in an index
 
 
@@ -46,17 +57,29 @@ class MultiInterest(Recommender):
     dim
         Dimension of the vectors, d.
     margin
-        How much closer a positive must be than a negative.
+        How much closer a positive must be than a negative; None takes 1 for items with few likes, down to 0.5 for items
+        with a hundred on average.
     negatives
-        ``hard`` (the closest of uniform candidates), ``uniform``, ``popularity`` (all candidates), or ``two-stage``
-        (candidates by popularity, one that is similar to the positive).
+        ``hard`` (the closest of uniform candidates), ``partial-auc`` (the closest tenth of them, at least two, which
+        share the weight of one), ``uniform``, ``popularity`` (all candidates), or ``two-stage`` (candidates by
+        popularity, one that is similar to the positive).
     n_candidates
         Candidates per positive, S; by default from 10 for dense data to 30 for sparse data: in dense data, the hardest
-        of many candidates is often a positive that was not seen yet.
+        of many candidates is often a positive that was not seen yet. ``partial-auc`` has three times as many.
     popularity_exponent
         ``popularity`` and ``two-stage`` draw candidates by training frequency to this power.
+    pull
+        Weight of the squared distance of a positive itself, beside the hinge; it falls with the item's number of likes.
+        It steadies items with few likes.
+    popularity
+        Weight of the logarithm of an item's number of likes in its score; None finds it on the validation part (0.02
+        without one). It is kept as a last coordinate of the items' vectors, in which all users are 0: a less popular
+        item is a little farther from everybody.
+    average
+        The model is a running average of the vectors over the epochs, with this decay per epoch; 0 takes the vectors
+        of the last epoch.
     init
-        Initial vectors: ``spectral`` or ``random``; see `dpcml.training.init`.
+        Initial vectors: ``clusters``, ``spectral`` or ``random``; see `dpcml.training.init`.
     optimizer
         ``adam`` or ``adagrad``, on touched rows.
     learning_rate, schedule
@@ -77,10 +100,13 @@ class MultiInterest(Recommender):
     """
 
     dim: int = 100
-    margin: float = 1.0
+    margin: float | None = 1.0
     negatives: str = "hard"
     n_candidates: int | None = None
     popularity_exponent: float = 1.0
+    pull: float = 0.0
+    popularity: float | None = 0.0
+    average: float = 0.0
     init: str = "spectral"
     optimizer: Literal["adam", "adagrad"] = "adam"
     learning_rate: float = 0.003
@@ -101,8 +127,12 @@ class MultiInterest(Recommender):
 
     @property
     @abstractmethod
-    def n_vectors(self) -> int:
-        """Vectors per user, C."""
+    def n_vectors(self) -> int | str:
+        """Vectors per user, C, or the name of a rule."""
+
+    def vector_counts(self, per_user: IntArray) -> IntArray:
+        """Return how many vectors users get, from their numbers of positives."""
+        return np.full(len(per_user), self.n_vectors, dtype=np.int64)
 
     @abstractmethod
     def train_config(self, train: Interactions) -> TrainConfig:
@@ -120,10 +150,14 @@ class MultiInterest(Recommender):
         diversity_per_pair: bool = False,
     ) -> TrainConfig:
         """Return the configuration with the common parameters and some of a subclass."""
+        sampler = SAMPLERS[self.negatives].with_exponent(self.popularity_exponent)
+        n_candidates = self.n_candidates or sampler.default_candidates(train)
         return TrainConfig(
-            sampler=SAMPLERS[self.negatives].with_exponent(self.popularity_exponent),
-            n_candidates=self.n_candidates or _default_candidates(train),
+            sampler=sampler,
+            n_candidates=n_candidates,
+            n_negatives=sampler.n_negatives(n_candidates),
             margin=margin,
+            pull=self.pull,
             diversity=diversity,
             diversity_weight=diversity_weight,
             diversity_per_pair=diversity_per_pair,
@@ -133,6 +167,7 @@ class MultiInterest(Recommender):
             batch_size=self.batch_size,
             max_user_run=self.max_user_run or default_user_run(train.n_positives, train.n_users),
             seed=self.random_state,
+            average=self.average,
             n_threads=thread_count(self.n_threads),
         )
 
@@ -144,8 +179,14 @@ class MultiInterest(Recommender):
         for field in ("n_candidates", "max_user_run"):
             if getattr(self, field) is not None:
                 at_least(field, getattr(self, field), 1)
-        positive("margin", self.margin)
-        positive("popularity_exponent", self.popularity_exponent, or_zero=True)
+        if self.margin is not None:
+            positive("margin", self.margin)
+        for field in ("popularity_exponent", "pull"):
+            positive(field, getattr(self, field), or_zero=True)
+        if self.popularity is not None:
+            positive("popularity", self.popularity, or_zero=True)
+        if not (isinstance(self.average, (int, float)) and 0 <= self.average < 1):
+            raise ParameterError(f"average={self.average!r}: must be from 0 up to, but not including, 1")
         choice("optimizer", self.optimizer, ("adam", "adagrad"))
         choice("negatives", self.negatives, tuple(SAMPLERS))
         choice("init", self.init, tuple(INITS))
@@ -155,22 +196,61 @@ class MultiInterest(Recommender):
     def make_engine(self, train: Interactions) -> Engine:
         """Return the engine that trains this model, with initial vectors."""
         rng = np.random.default_rng(self.random_state)
-        users, items = INITS[self.init](train, self.n_vectors, self.dim, rng)
-        return Engine(train, users, items, self.train_config(train))
+        counts = self.vector_counts(train.per_user)
+        users, items = INITS[self.init](train, counts, self.dim - self._lifted, rng)
+        return Engine(train, repeat_first(users, counts), items, self.train_config(train))
 
     def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
         check_negatives(train)
+        self._adapt(train, valid)
         engine = self.make_engine(train)
         trainer = Trainer.from_params(self.get_params())
         self.history_ = trainer.fit(engine, EngineScorer(engine), train, valid, options, self._identity())
-        self.user_vectors_, self.item_vectors_ = engine.release()
+        users, items = engine.release()
+        if self._lifted:
+            weight = self.popularity
+            if weight is None:
+                weight = _best_popularity(users, items, train, valid, self.metric, self.n_threads)
+            self.popularity_weight_ = np.array([weight], dtype=np.float32)
+        self._keep(users, items, train)
+
+    def _adapt(self, train: Interactions, valid: Interactions | None) -> None:
+        """Find what depends on the data before training."""
+
+    def margin_for(self, train: Interactions) -> float:
+        """Return the margin for some data: the parameter, or one that falls with the likes per item."""
+        if self.margin is not None:
+            return self.margin
+        return float(np.clip(5 / np.sqrt(train.n_positives / train.n_items), 0.5, 1.0))
+
+    @property
+    def _lifted(self) -> bool:
+        """Whether the last coordinate is popularity, and the others are trained."""
+        return self.popularity != 0 and self.dim > 1
+
+    def _keep(self, users: FloatArray, items: FloatArray, train: Interactions) -> None:
+        """Set the fitted vectors from trained ones, with the coordinate of popularity if the model has one."""
+        if self._lifted:
+            users = np.concatenate([users, np.zeros_like(users[:, :, :1])], axis=2)
+            items = lift(items, train.per_item, float(self.popularity_weight_[0]))
+        self.user_vectors_, self.item_vectors_ = users, items
+
+    def trained_items(self) -> FloatArray:
+        """Return the items' vectors without the coordinate of popularity; shape (items, trained coordinates)."""
+        return np.ascontiguousarray(self.item_vectors_[:, : self.dim - self._lifted])
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         train = self.check_fitted()
-        return {
-            "user_vectors_": (train.n_users, self.n_vectors, self.dim),
+        shapes: dict[str, tuple[int, ...]] = {
+            "user_vectors_": (train.n_users, self.n_vectors if isinstance(self.n_vectors, int) else -1, self.dim),
             "item_vectors_": (train.n_items, self.dim),
         }
+        return shapes | ({"popularity_weight_": (1,)} if self._lifted else {})
+
+    def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
+        if self._lifted and "popularity_weight_" not in arrays:  # saved by a version without it
+            self.popularity = 0.0
+        super()._set_arrays(arrays)
 
     def partial_fit(self, more: Any, *, epochs: int = 10) -> Self:
         """Add new users, new items and new positives without training from the beginning.
@@ -201,7 +281,9 @@ class MultiInterest(Recommender):
         if not new.n_positives:
             raise DataError(f"{new!r} holds nothing new: partial_fit needs at least one positive")
         both = merge(train, new)
-        self.user_vectors_, self.item_vectors_ = grow(self, both, epochs)
+        old_items = self.item_vectors_
+        self._keep(*grow(self, both, epochs), both)
+        self.item_vectors_[: len(old_items)] = old_items
         self.train_ = both
         return self
 
@@ -247,15 +329,23 @@ class MultiInterest(Recommender):
 
     def _fold(self, likes: sparse.csr_array) -> FloatArray:
         """Return vectors for likes of shape (users, items); shape (users, C, d)."""
-        found = np.empty((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
+        found = np.zeros((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
         fold: FoldIn = self._cached("fold_in", self.make_fold_in)
+        items: FloatArray = self._cached("trained_items", self.trained_items)
 
         def work(first: int, last: int) -> None:
             for k in range(first, last):
-                found[k] = fold.vectors(self.item_vectors_, likes.indices[likes.indptr[k] : likes.indptr[k + 1]])
+                liked = likes.indices[likes.indptr[k] : likes.indptr[k + 1]]
+                found[k, :, : items.shape[1]] = self.fold_vectors(fold, items, liked)
 
         over_rows(work, len(found))
         return found
+
+    def fold_vectors(self, fold: FoldIn, items: FloatArray, liked: IntArray) -> FloatArray:
+        """Return the trained coordinates of a new user's vectors; shape (C, coordinates)."""
+        most = self.user_vectors_.shape[1]
+        count = min(int(self.vector_counts(np.array([len(liked)]))[0]), most)
+        return np.asarray(fold.vectors(items, liked, count)[np.arange(most) * (np.arange(most) < count)])
 
     def make_fold_in(self) -> FoldIn:
         """Return the solver for vectors of new users, with the objective of training."""
@@ -263,10 +353,11 @@ class MultiInterest(Recommender):
         config = self.train_config(train)
         exponent, density = config.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
         return FoldIn(
-            objective_of(config, self.item_vectors_.shape[1]),
-            self.n_vectors,
+            objective_of(config, self.dim - self._lifted),
             config.n_candidates,
+            config.n_negatives,
             config.sampler.choice,
+            attraction(train.per_item, config.pull),
             np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
             config.seed,
             rate=RATE * min(1.0, DENSE / density),
@@ -333,6 +424,39 @@ class MultiInterest(Recommender):
         train = self.check_fitted()
         users = UserBatch.known(train, train.user_rows(one_id("user", user)))
         return self._profiles(users)[0].interests(train.items)
+
+    def nearest_interest(self, users: Any, items: Any) -> IntArray:
+        """Return which of a user's vectors is nearest to an item, for pairs of users and items.
+
+        Parameters
+        ----------
+        users, items
+            External ids, of equal length: ``items[k]`` is compared with the vectors of ``users[k]``. The item need not
+            be one that the user likes.
+
+        Returns
+        -------
+        IntArray
+            Index of the nearest vector, the `Interest.number` of `interests`; shape (pairs,). Of equally near vectors
+            the first.
+
+        Examples
+        --------
+        >>> from dpcml import DPCML
+        >>> likes = np.kron(np.eye(2), np.ones((6, 5)))
+        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(likes)
+        >>> interest = model.interests(0)[0]
+        >>> set(model.nearest_interest([0] * len(interest.items), interest.items).tolist()) == {interest.number}
+        True
+        """
+        train = self.check_fitted()
+        rows, columns = train.user_rows(users), train.item_columns(items)
+        if rows.ndim != 1 or rows.shape != columns.shape:
+            raise ParameterError(
+                f"nearest_interest: users of shape {rows.shape} and items of shape {columns.shape}: pass one item for"
+                " each user, in two sequences of equal length"
+            )
+        return nearest_vector(self.user_vectors_, self.item_vectors_, rows, columns)
 
     def interests_new(self, history: Any) -> list[Interest]:
         """Return the interests of a user who was not in the training data, from the items they like."""
@@ -404,10 +528,58 @@ class EngineScorer:
 
     def score(self, users: IntArray) -> FloatArray:
         """Return scores of shape (users, items)."""
-        return nearest_scores(self.engine.padded_user_vectors[users], self.engine.items.vectors)
+        return nearest_scores(self.engine.user_vectors(users), self.engine.item_vectors())
 
 
-def _default_candidates(train: Interactions) -> int:
-    """Return how many candidates hold about 0.15 unseen positives by chance, from 10 to 30."""
-    density = train.n_positives / (train.n_users * train.n_items)
-    return int(np.clip(round(0.15 / density), 10, 30))
+def repeat_first(users: FloatArray, counts: IntArray) -> FloatArray:
+    """Return vectors of shape (users, C, d), in which those beyond a user's count repeat the user's first one.
+
+    Examples
+    --------
+    >>> repeat_first(np.array([[[1.0], [2.0], [3.0]]]), np.array([2])).tolist()
+    [[[1.0], [2.0], [1.0]]]
+    """
+    unused = np.arange(users.shape[1]) >= counts[:, None]
+    return np.where(unused[:, :, None], users[:, :1], users) if unused.any() else users
+
+
+def lift(items: FloatArray, per_item: IntArray, weight: float) -> FloatArray:
+    """Return vectors with one more coordinate: the root of a weight times how much less popular the item is.
+
+    A user whose coordinate is 0 has a squared distance that is larger by ``weight`` times the difference between the
+    logarithms of the largest number of likes and the item's.
+
+    Examples
+    --------
+    >>> lift(np.zeros((2, 1), np.float32), np.array([0, 3]), 0.5).round(2).tolist()
+    [[0.0, 0.83...], [0.0, 0.0]]
+    """
+    likes = np.log1p(per_item)
+    height = np.sqrt(weight * (likes.max(initial=0.0) - likes))
+    return np.concatenate([items, height[:, None].astype(np.float32)], axis=1)
+
+
+def _best_popularity(
+    users: FloatArray,
+    items: FloatArray,
+    train: Interactions,
+    valid: Interactions | None,
+    metric: str,
+    n_threads: int | None,
+) -> float:
+    """Return the weight of popularity that is best on the validation part, the smallest of equally good ones."""
+    if valid is None:
+        return POPULARITY_WEIGHT
+    some = every_kth(np.flatnonzero(valid.per_user), POPULARITY_USERS)
+    values = [
+        validation(
+            VectorScorer(users, lift(items, train.per_item, weight)),
+            train,
+            valid,
+            metric,
+            users=some,
+            n_threads=n_threads,
+        )
+        for weight in POPULARITY_WEIGHTS
+    ]
+    return POPULARITY_WEIGHTS[int(np.argmax(values))]

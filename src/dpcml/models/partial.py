@@ -39,15 +39,16 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
     Returns
     -------
     users, items
-        Shapes (users, C, d) and (items, d).
+        Shapes (users, C, d) and (items, d), without the coordinate of popularity.
     """
     old = model.check_fitted()
     changed = _changed(old, both)
     check_negatives(both)
     n_new = both.n_items - old.n_items
-    items = np.concatenate([model.item_vectors_, np.zeros((n_new, model.item_vectors_.shape[1]), np.float32)])
-    users = np.zeros((both.n_users, *model.user_vectors_.shape[1:]), dtype=np.float32)
-    users[: old.n_users] = model.user_vectors_
+    trained = model.trained_items()
+    items = np.concatenate([trained, np.zeros((n_new, trained.shape[1]), np.float32)])
+    users = np.zeros((both.n_users, model.user_vectors_.shape[1], trained.shape[1]), dtype=np.float32)
+    users[: old.n_users] = model.user_vectors_[:, :, : trained.shape[1]]
     fold, placed = model.make_fold_in(), np.arange(both.n_items) < old.n_items
     known = np.arange(both.n_users) < old.n_users
     for _ in range(ROUNDS if n_new else 1):
@@ -56,10 +57,10 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
         for user in range(old.n_users, both.n_users):
             liked = both.of(user)[placed[both.of(user)]]
             if len(liked):
-                users[user] = fold.vectors(items, liked)
+                users[user] = model.fold_vectors(fold, items, liked)
                 known[user] = True
-    items[~placed] = model.item_vectors_.mean(axis=0)  # no known user likes them
-    users[~known] = model.user_vectors_.mean(axis=0)
+    items[~placed] = trained.mean(axis=0)  # no known user likes them
+    users[~known] = users[: old.n_users].mean(axis=0)
     if epochs and len(changed):
         _train(model, both, users, items, changed, epochs)
     return users, items

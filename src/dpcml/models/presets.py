@@ -58,11 +58,12 @@ _PAPER_ONE = {
     "learning_rate": 0.005,
 }
 _PAPER = {**_PAPER_ONE, "n_vectors": 5}
+_PAPER_DPCML = {**_PAPER, "pull": 0.0, "popularity": 0.0, "average": 0.0}
 
 PRESETS: Registry[tuple[type[Recommender], dict[str, Any]]] = Registry("preset")
 PRESETS.add("dpcml", (DPCML, {}))
-PRESETS.add("dpcml1", (DPCML, {**_PAPER, "negatives": "uniform", "diversity": (0.1, 0.35)}))
-PRESETS.add("dpcml2", (DPCML, {**_PAPER, "negatives": "hard", "diversity": (0.05, 0.25)}))
+PRESETS.add("dpcml1", (DPCML, {**_PAPER_DPCML, "negatives": "uniform", "diversity": (0.1, 0.35)}))
+PRESETS.add("dpcml2", (DPCML, {**_PAPER_DPCML, "negatives": "hard", "diversity": (0.05, 0.25)}))
 PRESETS.add("unis", (CML, {**_PAPER_ONE, "negatives": "uniform"}))
 PRESETS.add("pops", (CML, {**_PAPER_ONE, "negatives": "popularity"}))
 PRESETS.add("2sts", (CML, {**_PAPER_ONE, "negatives": "two-stage"}))

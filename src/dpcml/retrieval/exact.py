@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.kernels.nearest import nearest_top_k, nearest_top_k_by_vector, score_by_nearest
+from dpcml.kernels.nearest import nearest_of_pairs, nearest_top_k, nearest_top_k_by_vector, score_by_nearest
 from dpcml.kernels.ranking import top_k
-from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray, repeats_first
 from dpcml.utils.threads import over_rows
 
 SCORE_BYTES = 64 * 2**20  # scores held at once
@@ -71,6 +71,29 @@ def nearest_scores(users: FloatArray, items: FloatArray) -> FloatArray:
         out, squares = scores[some], user_squares[some]
         over_rows(lambda a, b: score_by_nearest(cross, squares, item_squares, out, a, b), len(out))  # noqa: B023
     return scores
+
+
+def nearest_vector(users: FloatArray, items: FloatArray, rows: IntArray, columns: IntArray) -> IntArray:
+    """Return the index of the nearest of a user's vectors for pairs of a user and an item; ties go to the first.
+
+    Parameters
+    ----------
+    users
+        Shape (users, vectors, dimension).
+    items
+        Shape (items, dimension).
+    rows, columns
+        User and item of each pair; shape (pairs,).
+
+    Examples
+    --------
+    >>> ann = np.array([[[0, 0], [3, 4]]], dtype=np.float32)
+    >>> nearest_vector(ann, np.array([[0, 1], [3, 3]], dtype=np.float32), np.array([0, 0]), np.array([0, 1])).tolist()
+    [0, 1]
+    """
+    found = np.empty(len(rows), dtype=np.int64)
+    over_rows(lambda a, b: nearest_of_pairs(users, items, rows, columns, found, a, b), len(rows))
+    return found
 
 
 def best_by_scores(
@@ -239,6 +262,7 @@ def _walk(
         last = min(first + step, n_users)
         some = np.ascontiguousarray(users[first:last]).reshape(-1, dim)
         own = _squares(some).reshape(-1, n_vectors)
+        own[repeats_first(some.reshape(-1, n_vectors, dim))] = np.inf  # equal vectors differ in the last bit of `cross`
         merge(first, last, (seen[0][first : last + 1], seen[1]), _tiles(some, own, catalogue))
 
 
@@ -284,3 +308,17 @@ def _sorted(
 
 def _squares(vectors: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("rd,rd->r", vectors, vectors))
+
+
+@dataclass(frozen=True)
+class VectorScorer:
+    """Scores of given vectors, of shapes (users, C, d) and (items, d)."""
+
+    users: FloatArray
+    items: FloatArray
+
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores of shape (users, items)."""
+        vectors = self.users[users]
+        missing = self.items.shape[1] - vectors.shape[2]
+        return nearest_scores(np.pad(vectors, ((0, 0), (0, 0), (0, missing))), self.items)

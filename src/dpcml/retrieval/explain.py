@@ -68,7 +68,7 @@ def by_interest(best: IntArray, profile: UserProfile, table: ItemTable) -> list[
     if not len(best):
         return []
     items, liked = profile.items, profile.liked
-    winners = distances(profile.vectors, items[best]).argmin(axis=0)
+    winners = distances(profile.used, items[best]).argmin(axis=0)
     apart = distances(items[best], items[liked])  # (list, liked)
     by_number = {interest.number: interest for interest in profile.interests(table)}
     found = []

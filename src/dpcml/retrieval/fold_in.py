@@ -28,10 +28,13 @@ class FoldIn:
     ----------
     objective
         Numbers of the training's objective.
-    n_vectors, n_candidates
-        Vectors per user, C, and candidates per liked item, S.
+    n_candidates, n_negatives
+        Candidates per liked item, S, and how many of them become negatives.
     choice
         Which candidates are negatives, see `dpcml.kernels.mining`.
+    attraction
+        Weight of each item's own squared distance if it is liked, see `dpcml.training.samplers.attraction`; none by
+        default.
     weights
         Relative chances of items as candidates; all alike by default.
     seed
@@ -44,16 +47,17 @@ class FoldIn:
     """
 
     objective: Objective
-    n_vectors: int
     n_candidates: int
+    n_negatives: int = 1
     choice: int = CLOSEST
+    attraction: FloatArray | None = None
     weights: FloatArray | None = None
     seed: int = 0
     steps: int = 40
     rate: float = RATE
     pool: int = 512
 
-    def vectors(self, items: FloatArray, liked: IntArray) -> FloatArray:
+    def vectors(self, items: FloatArray, liked: IntArray, n_vectors: int) -> FloatArray:
         """Return the vectors of a user who likes some items.
 
         Parameters
@@ -62,6 +66,8 @@ class FoldIn:
             Vectors of all items, of shape (items, d), float32.
         liked
             Positions of the liked items, at least one, each once.
+        n_vectors
+            Vectors of the user, C.
 
         Returns
         -------
@@ -72,20 +78,22 @@ class FoldIn:
         --------
         >>> films = np.repeat(np.eye(4, dtype=np.float32), 5, axis=0)
         >>> objective = Objective(*np.float32([1, 0, 1, 1]), False, True, False, 4)
-        >>> ann = FoldIn(objective, n_vectors=2, n_candidates=3).vectors(films, np.array([0, 1, 7]))
+        >>> ann = FoldIn(objective, n_candidates=3).vectors(films, np.array([0, 1, 7]), 2)
         >>> bool(((ann @ films.T).max(axis=0)[[3, 9]] > (ann @ films.T).max(axis=0)[[12, 17]] + 0.5).all())
         True
         """
         liked = np.sort(liked)
         pool = self._pool(liked, len(items))
         mine, others = items[liked], items[pool]
-        vectors = start_vectors(mine, self.n_vectors)
+        vectors = start_vectors(mine, n_vectors)
         similar = _similarity(mine, others) if self.choice == SIMILAR else np.zeros((0, 0), dtype=np.float32)
         key, steps = epoch_key(self.seed, 0), _steps(self.steps, self.rate)
         together = np.concatenate([mine, others]).astype(np.float32, copy=False)
+        drawn = np.zeros(len(liked), np.float32) if self.attraction is None else self.attraction[liked]
         kernel.fold_in(
-            vectors, together, len(liked), similar, key, self.n_candidates, self.choice, self.objective, steps
-        )
+            vectors, together, drawn, similar, key, self.n_candidates, self.n_negatives, self.choice, self.objective,
+            steps,
+        )  # fmt: skip
         return vectors
 
     def _pool(self, liked: IntArray, n_items: int) -> IntArray:

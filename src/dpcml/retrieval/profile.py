@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcml.data.items import ItemTable
-from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.arrays import Array, FloatArray, IntArray, repeats_first
 
 CATEGORIES = 5  # kept of an interest
 LEADING = 0.6  # a second category is part of the name if it has this much of the first one's share
@@ -68,7 +68,7 @@ class UserProfile:
     Parameters
     ----------
     vectors
-        The user's vectors, shape (C, d).
+        The user's vectors, shape (C, d); the last ones that repeat the first are not used.
     items
         Vectors of all items, shape (items, d).
     liked
@@ -87,9 +87,14 @@ class UserProfile:
     liked: IntArray
 
     @cached_property
+    def used(self) -> FloatArray:
+        """The vectors that are used; shape (used, d)."""
+        return self.vectors[~repeats_first(self.vectors[None])[0]]
+
+    @cached_property
     def distances(self) -> FloatArray:
-        """Squared distances of the vectors to the liked items; shape (C, liked)."""
-        return distances(self.vectors, self.items[self.liked])
+        """Squared distances of the used vectors to the liked items; shape (used, liked)."""
+        return distances(self.used, self.items[self.liked])
 
     @cached_property
     def owner(self) -> IntArray:
@@ -98,12 +103,12 @@ class UserProfile:
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Share of the liked items that each vector owns; shape (C,)."""
+        """Share of the liked items that each vector owns, 0 for vectors that are not used; shape (C,)."""
         counts = np.bincount(self.owner, minlength=len(self.vectors))
         return np.asarray(counts / max(len(self.liked), 1))
 
     def interests(self, table: ItemTable) -> list[Interest]:
-        """Return the user's interests, largest share first.
+        """Return the user's interests, one for each used vector, largest share first.
 
         Parameters
         ----------
@@ -119,7 +124,7 @@ class UserProfile:
         [('Emma', [5, 7]), ('Alien', [6])]
         """
         found: list[Interest] = []
-        for c in np.argsort(-self.shares, kind="stable").tolist():
+        for c in np.argsort(-self.shares[: len(self.used)], kind="stable").tolist():
             own = self.owner == c
             members = self.liked[own][np.argsort(self.distances[c, own], kind="stable")]
             # An interest without liked items gets its name from the nearest items of the catalogue.

@@ -14,14 +14,15 @@ from dpcml.data.interactions import Interactions
 from dpcml.kernels.barrier import ABORTED, barrier_state
 from dpcml.kernels.gradients import Objective
 from dpcml.kernels.minibatch import Workspace, minibatch_kernel
-from dpcml.kernels.optimizer import EmbeddingTable, OptimizerSteps
+from dpcml.kernels.mining import HARDEST
+from dpcml.kernels.optimizer import EmbeddingTable, OptimizerSteps, move_average
 from dpcml.kernels.partition import GROUPS, shares
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.simd import FLOATS_PER_LINE, LANES, items_at_once, padded
 from dpcml.training.order import Order
 from dpcml.training.samplers import NegativeSampler, positives
-from dpcml.utils.arrays import Array, FloatArray, IntArray, aligned
-from dpcml.utils.threads import ThreadPool
+from dpcml.utils.arrays import Array, FloatArray, IntArray, aligned, repeats_first, unit
+from dpcml.utils.threads import ThreadPool, over_rows
 
 CHUNK = 2**17  # positives per call of the kernel: progress and Ctrl-C are handled in between
 MOMENTS = {"adam": 2, "adagrad": 1}  # moments per element of a vector
@@ -34,7 +35,9 @@ class TrainConfig:
 
     sampler: NegativeSampler
     n_candidates: int
+    n_negatives: int  # candidates that become negatives
     margin: float
+    pull: float  # weight of a positive's own squared distance, see `dpcml.training.samplers.attraction`
     diversity: tuple[float, float]  # delta_1, delta_2
     diversity_weight: float
     diversity_per_pair: bool
@@ -44,7 +47,13 @@ class TrainConfig:
     batch_size: int
     max_user_run: int  # maximum number of consecutive positives of one user
     seed: int
+    average: float  # decay per epoch of the running average of the vectors; 0 takes the last epoch's
     n_threads: int
+
+    @property
+    def term_weight(self) -> float:
+        """Weight of each negative: those that were selected as the hardest share the weight of one."""
+        return 1 / self.n_negatives if self.sampler.choice == HARDEST else 1.0
 
 
 class Engine:
@@ -55,7 +64,8 @@ class Engine:
     train
         Positives to learn from.
     user_vectors, item_vectors
-        Initial vectors of shapes (users, vectors, d) and (items, d).
+        Initial vectors of shapes (users, vectors, d) and (items, d). The last vectors of a user are not used if they
+        repeat the first one: they are neither trained nor scored.
     config
         Hyper-parameters.
     """
@@ -67,7 +77,13 @@ class Engine:
         self.n_vectors, self.dim = user_vectors.shape[1:]
         self.users = _embedding_table(user_vectors, config, config.users_on_sphere)
         self.items = _embedding_table(item_vectors[:, None, :], config, config.items_on_sphere)
-        self._data = positives(train)
+        self._unused = repeats_first(user_vectors)
+        self.users.vectors[self._unused.ravel()] = 0
+        self.users.squares[self._unused.ravel()] = np.inf  # no item is near them, so that they are never trained
+        self._averages = (
+            {"user": self.users.vectors.copy(), "item": self.items.vectors.copy()} if config.average else {}
+        )
+        self._data = positives(train, config.pull)
         self._order = Order(train.rows.astype(np.int32), self._data.items, config.max_user_run, config.n_threads)
         self._drawn = np.empty((len(self._data.items), 2), dtype=np.int32)
         self._candidates = config.sampler.candidates(train)
@@ -78,35 +94,37 @@ class Engine:
             self.n_vectors, padded(self.dim), config.sampler.choice, config.optimizer, config.diversity_per_pair
         )
 
-    @property
-    def user_vectors(self) -> FloatArray:
-        """A view of the users' vectors; shape (users, vectors, d)."""
-        return self.padded_user_vectors[:, :, : self.dim]
+    def user_vectors(self, rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Return the vectors of some users as the model has them, with padding; shape (rows, vectors, width).
 
-    @property
-    def padded_user_vectors(self) -> FloatArray:
-        """A view of the users' vectors with their padding of zeros; shape (users, vectors, width)."""
-        return self.users.vectors.reshape(-1, self.n_vectors, padded(self.dim))
+        They are averaged over the epochs if the configuration says so; unused vectors repeat the first one.
+        """
+        table = self._averages.get("user", self.users.vectors).reshape(-1, self.n_vectors, padded(self.dim))
+        vectors, unused = table[rows], self._unused[rows]
+        if self._averages and self.config.users_on_sphere:
+            vectors = unit(vectors)
+        return np.where(unused[:, :, None], vectors[:, :1], vectors) if unused.any() else vectors
 
-    @property
     def item_vectors(self) -> FloatArray:
-        """A view of the items' vectors; shape (items, d)."""
-        return self.items.vectors[:, : self.dim]
+        """Return the vectors of all items as the model has them, with padding; shape (items, width)."""
+        table = self._averages.get("item", self.items.vectors)
+        return unit(table) if self._averages and self.config.items_on_sphere else table
 
     def state(self) -> dict[str, Array]:
-        """Return views of all arrays that training changes: vectors, squared norms and moments."""
+        """Return views of all arrays that training changes: vectors, squared norms, moments and averages."""
         tables = {"user": self.users, "item": self.items}
         names = ("vectors", "squares", "moments")
-        return {f"{owner}_{name}": getattr(table, name) for owner, table in tables.items() for name in names}
+        found = {f"{owner}_{name}": getattr(table, name) for owner, table in tables.items() for name in names}
+        return found | {f"{owner}_average": values for owner, values in self._averages.items()}
 
     def learned(self) -> list[str]:
         """Return the names of the arrays that make up the model."""
-        return ["user_vectors", "item_vectors"]
+        return ["user_average", "item_average"] if self._averages else ["user_vectors", "item_vectors"]
 
     def release(self) -> tuple[FloatArray, FloatArray]:
         """Return copies of the vectors without padding, and free everything else."""
-        users, items = self.user_vectors, self.item_vectors
-        del self.users, self.items, self._work, self._data, self._order, self._drawn, self._pool
+        users, items = self.user_vectors()[:, :, : self.dim], self.item_vectors()[:, : self.dim]
+        del self.users, self.items, self._averages, self._work, self._data, self._order, self._drawn, self._pool
         return np.ascontiguousarray(users), np.ascontiguousarray(items)
 
     def compile(self) -> None:
@@ -146,6 +164,10 @@ class Engine:
             self._on_all_threads(partial(self._run, order, key, steps, begin, end, done))
             if report is not None:
                 report(end / n_batches)
+        for owner, average in self._averages.items():
+            latest = self.users.vectors if owner == "user" else self.items.vectors
+            weight = np.float32((1 - config.average) / (1 - config.average ** (number + 1)))
+            over_rows(partial(move_average, average, latest, weight), len(average), config.n_threads)
         return float(self._work.losses.sum() / len(order))
 
     def _on_all_threads(self, run: Callable[[int, int], None]) -> None:
@@ -177,7 +199,8 @@ class Engine:
         try:
             self._kernel(
                 self.users, self.items, self._data, self._candidates, self._objective, steps, self._work, order, key,
-                self.config.batch_size, self.config.n_candidates, begin, end, done, thread, n_threads,
+                self.config.batch_size, self.config.n_candidates, self.config.n_negatives, begin, end, done, thread,
+                n_threads,
             )  # fmt: skip
         except BaseException:  # the other threads must not wait at the barrier for this one
             self._work.barrier[ABORTED] = 1
@@ -195,6 +218,7 @@ def objective_of(config: TrainConfig, dim: int) -> Objective:
         config.users_on_sphere,
         config.items_on_sphere,
         dim,
+        np.float32(config.term_weight),
     )
 
 
@@ -214,7 +238,7 @@ def _workspace(
 ) -> Workspace:
     """Return buffers for batches of ``config.batch_size`` positives."""
     batch, threads, width = config.batch_size, config.n_threads, users.vectors.shape[1]
-    n_negatives = config.n_candidates if config.sampler.keeps_all else 1
+    n_negatives = config.n_negatives
     terms = batch * (n_negatives + 1)
     at_once = items_at_once(n_vectors)
     columns = -(-(1 + config.n_candidates) // at_once) * at_once

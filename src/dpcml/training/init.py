@@ -8,16 +8,22 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.utils.arrays import FloatArray, unit
+from dpcml.kernels.clusters import cluster_users
+from dpcml.utils.arrays import FloatArray, IntArray, unit
 from dpcml.utils.registry import Registry
+from dpcml.utils.threads import over_rows
 
-Init = Callable[[Interactions, int, int, np.random.Generator], tuple[FloatArray, FloatArray]]
+CLUSTER_DIM = 8  # leading spectral coordinates in which a user's items are clustered; more follow noise
+LEAN = 0.6  # how far vectors start from the mean of a user's items towards the means of their clusters
+ROUNDS = 10  # of k-means
+
+Init = Callable[[Interactions, int | IntArray, int, np.random.Generator], tuple[FloatArray, FloatArray]]
 INITS: Registry[Init] = Registry("initialisation")
 
 
 @INITS.register("random")
 def random_init(
-    train: Interactions, n_vectors: int, dim: int, rng: np.random.Generator
+    train: Interactions, n_vectors: int | IntArray, dim: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Draw users from N(0, 0.01) and items from N(0, 1 / sqrt(d)), as the paper does.
 
@@ -28,7 +34,7 @@ def random_init(
     >>> users.shape, items.shape
     ((3, 2, 4), (3, 4))
     """
-    users = rng.standard_normal((train.n_users, n_vectors, dim), dtype=np.float32)
+    users = rng.standard_normal((train.n_users, int(np.max(n_vectors)), dim), dtype=np.float32)
     items = rng.standard_normal((train.n_items, dim), dtype=np.float32)
     users *= np.float32(0.01)
     items *= np.float32(1 / np.sqrt(dim))
@@ -37,7 +43,7 @@ def random_init(
 
 @INITS.register("spectral")
 def spectral_init(
-    train: Interactions, n_vectors: int, dim: int, rng: np.random.Generator
+    train: Interactions, n_vectors: int | IntArray, dim: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Initialise items by a truncated SVD of the degree-normalised matrix, users at the mean of their items.
 
@@ -53,17 +59,103 @@ def spectral_init(
     >>> bool(near[:3].max() < near[3:].min())
     True
     """
+    items = spectral_items(spectrum_of(train, dim, rng), dim, rng)
+    return _noisy(unit(train.csr @ items)[:, None, :], int(np.max(n_vectors)), rng), items.astype(np.float32)
+
+
+@INITS.register("clusters")
+def cluster_init(
+    train: Interactions, n_vectors: int | IntArray, dim: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Initialise items as `spectral_init` does, and users near the centres of the clusters of their items.
+
+    The items of each user are clustered by spherical k-means in the leading spectral coordinates but the first, which
+    is popularity. A vector starts between the mean of all items of the user and that of one cluster, so that vectors
+    begin as interests; where all start at the mean, they hardly become interests.
+
+    Parameters
+    ----------
+    train
+        Positives.
+    n_vectors
+        Vectors of every user, or of each.
+    dim
+        Dimension of the vectors.
+    rng
+        Random generator.
+
+    Examples
+    --------
+    >>> likes = np.kron(np.eye(3), np.ones((4, 3)))
+    >>> likes[0, 3:6] = 1  # the first user has two interests
+    >>> users, items = cluster_init(Interactions.from_csr(likes), 2, 4, np.random.default_rng(0))
+    >>> near = ((users[0][:, None] - items[:6]) ** 2).sum(axis=2).argmin(axis=0)
+    >>> len(set(near[:3])), len(set(near[3:])), bool(near[0] != near[3])
+    (1, 1, True)
+    """
+    spectrum = spectrum_of(train, dim, rng)
+    items = spectral_items(spectrum, dim, rng)
+    counts = np.broadcast_to(np.asarray(n_vectors, dtype=np.int64), train.n_users)
+    users = between_clusters(train, items, user_clusters(train, spectrum, counts), int(counts.max(initial=1)))
+    return _noisy(users, users.shape[1], rng), items.astype(np.float32)
+
+
+def between_clusters(train: Interactions, items: FloatArray, owner: IntArray, n_vectors: int) -> FloatArray:
+    """Return unit vectors between the mean of a user's items and that of each cluster; shape (users, vectors, d)."""
+    rows = train.rows.astype(np.int64) * n_vectors + owner
+    shape = train.n_users * n_vectors, train.n_items
+    member = sparse.csr_array((np.ones(len(rows)), (rows, train.indices)), shape=shape)
+    means = unit(train.csr @ items)[:, None, :]
+    centres = unit(member @ items).reshape(train.n_users, n_vectors, -1)
+    empty = (np.diff(member.indptr) == 0).reshape(train.n_users, n_vectors, 1)
+    return np.where(empty, means, unit((1 - LEAN) * means + LEAN * centres))
+
+
+def user_clusters(train: Interactions, points: FloatArray, n_clusters: IntArray) -> IntArray:
+    """Return the cluster of each positive among the items of its user; the largest cluster is number 0.
+
+    Parameters
+    ----------
+    train
+        Positives.
+    points
+        Spectral coordinates of the items, the leading ones first; shape (items, coordinates).
+    n_clusters
+        Clusters of each user; shape (users,).
+
+    Examples
+    --------
+    >>> train = Interactions.from_csr(np.ones((1, 3)))
+    >>> user_clusters(train, np.array([[1, 1, 0], [1, 0, 1], [1, 0.1, 1]]), np.array([2])).tolist()
+    [1, 0, 0]
+    """
+    leading = points[:, 1 : 1 + CLUSTER_DIM] if points.shape[1] > 1 else points
+    directions = np.ascontiguousarray(unit(leading))
+    owner = np.zeros(train.n_positives, dtype=np.int64)
+    counts = np.ascontiguousarray(n_clusters, dtype=np.int64)
+    given = train.indptr, train.indices, directions, counts, ROUNDS, owner
+    over_rows(lambda first, last: cluster_users(*given, first, last), train.n_users)
+    return owner
+
+
+def spectrum_of(train: Interactions, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Return spectral coordinates of the items, at most ``dim``: singular vectors times roots of singular values."""
     per_user, per_item = np.maximum(train.per_user, 1), np.maximum(train.per_item, 1)
-    scaled = sparse.diags_array(per_user**-0.5) @ train.csr @ sparse.diags_array(per_item**-0.5)
-    items = np.zeros((train.n_items, dim))
-    factor = _right_factor(scaled.tocsr(), min(dim, *scaled.shape), rng)
-    items[:, : factor.shape[1]] = factor
-    items = 0.9 * unit(items) + 0.01 * rng.standard_normal(items.shape)
-    means = unit(train.csr @ items)
-    users = means[:, None, :].astype(np.float32) + np.float32(0.03) * rng.standard_normal(
-        (train.n_users, n_vectors, dim), dtype=np.float32
-    )
-    return users, items.astype(np.float32)
+    scaled = (sparse.diags_array(per_user**-0.5) @ train.csr @ sparse.diags_array(per_item**-0.5)).tocsr()
+    return _right_factor(scaled, min(dim, *scaled.shape), rng)
+
+
+def spectral_items(spectrum: FloatArray, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Return item vectors of norm 0.9, with a little noise."""
+    items = np.zeros((len(spectrum), dim))
+    items[:, : spectrum.shape[1]] = spectrum
+    return 0.9 * unit(items) + 0.01 * rng.standard_normal(items.shape)
+
+
+def _noisy(users: FloatArray, n_vectors: int, rng: np.random.Generator) -> FloatArray:
+    """Return ``n_vectors`` vectors per user with Gaussian noise, from as many or from one."""
+    noise = rng.standard_normal((len(users), n_vectors, users.shape[2]), dtype=np.float32)
+    return np.asarray(users.astype(np.float32) + np.float32(0.03) * noise)
 
 
 def _right_factor(matrix: sparse.csr_array, rank: int, rng: np.random.Generator, rounds: int = 6) -> FloatArray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.kernels.mining import ALL, SIMILAR
+from dpcml.kernels.mining import ALL, HARDEST, SIMILAR
 from dpcml.kernels.mining import CLOSEST as CLOSEST
 from dpcml.kernels.random import epoch_key
 from dpcml.kernels.sampling import Candidates, Positives, fill_filters, sample_batch
@@ -16,6 +16,11 @@ from dpcml.training.order import Order
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.errors import DataError
 from dpcml.utils.registry import Registry
+
+HARD_SHARE = 0.1  # of the candidates of partial AUC that become negatives
+LEAST_HARDEST = 2  # negatives of partial AUC: with one it would be hard negatives
+MANY_CANDIDATES = 3  # times the candidates of other samplers are drawn for partial AUC, whose share of them is small
+HALF_PULL = 50  # likes of an item at which the pull is half as strong
 
 
 @dataclass(frozen=True)
@@ -27,16 +32,40 @@ class NegativeSampler:
 
     about: str
     exponent: float  # candidates are drawn in proportion to item frequency to this power; 0 is uniform
-    choice: int  # candidates that become negatives: ALL, the CLOSEST to the user, or one SIMILAR to the positive
+    choice: int  # candidates that become negatives: ALL, the CLOSEST, the HARDEST some, or one SIMILAR to the positive
 
     def with_exponent(self, exponent: float) -> NegativeSampler:
         """Return the sampler with another exponent; a uniform sampler stays uniform."""
         return replace(self, exponent=exponent) if self.exponent else self
 
-    @property
-    def keeps_all(self) -> bool:
-        """Whether every candidate is a negative."""
-        return self.choice == ALL
+    def n_negatives(self, n_candidates: int) -> int:
+        """Return how many of a positive's candidates become negatives.
+
+        Examples
+        --------
+        >>> [SAMPLERS[name].n_negatives(30) for name in ("uniform", "hard", "partial-auc")]
+        [30, 1, 3]
+        >>> [SAMPLERS["partial-auc"].n_negatives(count) for count in (1, 2, 10, 90)]
+        [1, 2, 2, 9]
+        """
+        if self.choice == ALL:
+            return n_candidates
+        return min(n_candidates, max(LEAST_HARDEST, round(HARD_SHARE * n_candidates))) if self.choice == HARDEST else 1
+
+    def default_candidates(self, train: Interactions) -> int:
+        """Return how many candidates hold about 0.15 unseen positives by chance, from 10 to 30.
+
+        Partial AUC has three times as many: it averages over the closest tenth of them.
+
+        Examples
+        --------
+        >>> train = Interactions.from_csr(np.eye(100))
+        >>> [SAMPLERS[name].default_candidates(train) for name in ("hard", "partial-auc")]
+        [15, 45]
+        """
+        density = train.n_positives / (train.n_users * train.n_items)
+        count = int(np.clip(round(0.15 / density), 10, 30))
+        return MANY_CANDIDATES * count if self.choice == HARDEST else count
 
     def candidates(self, train: Interactions) -> Candidates:
         """Return the distribution of candidates over the items of ``train``."""
@@ -58,6 +87,14 @@ SAMPLERS.add(
 )
 SAMPLERS.add(
     "hard", NegativeSampler("uniform candidates, the one closest to the user is the negative (HarS)", 0.0, CLOSEST)
+)
+SAMPLERS.add(
+    "partial-auc",
+    NegativeSampler(
+        "uniform candidates, the share of them that is closest to the user are negatives (one-way partial AUC)",
+        0.0,
+        HARDEST,
+    ),
 )
 
 
@@ -87,7 +124,7 @@ def alias_table(weights: FloatArray) -> tuple[FloatArray, IntArray]:
     return threshold, alias
 
 
-def positives(train: Interactions) -> Positives:
+def positives(train: Interactions, pull: float = 0.0) -> Positives:
     """Return the training positives in the form that kernels take, with a Bloom filter per user.
 
     A filter has 16 bits per positive, so that few non-positives need a binary search.
@@ -95,7 +132,21 @@ def positives(train: Interactions) -> Positives:
     indptr, items = np.array(train.indptr), np.array(train.indices, dtype=np.int32)
     filters = np.zeros((train.n_positives >> 2) + train.n_users, dtype=np.uint64)  # see `words_of`
     fill_filters(indptr, items, filters)
-    return Positives(items, indptr, filters)
+    return Positives(items, indptr, filters, attraction(train.per_item, pull))
+
+
+def attraction(per_item: IntArray, pull: float) -> FloatArray:
+    """Return the weight of each item's squared distance to users who like it, in the gradient: twice the pull.
+
+    An item with few likes has learned little from hinges; what holds it is that it is near its users. So the weight
+    falls with the number of likes: at `HALF_PULL` likes it is half as large.
+
+    Examples
+    --------
+    >>> attraction(np.array([0, 50, 150]), 0.5).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    return np.asarray(2 * pull * HALF_PULL / (HALF_PULL + per_item), dtype=np.float32)
 
 
 class BatchSampler:

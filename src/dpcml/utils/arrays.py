@@ -57,6 +57,30 @@ def unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-12))
 
 
+def repeats_first(user_vectors: FloatArray) -> BoolArray:
+    """Return which of the last vectors of each user repeat the first one, and so are not used.
+
+    Parameters
+    ----------
+    user_vectors
+        Shape (users, vectors, d).
+
+    Returns
+    -------
+    BoolArray
+        Shape (users, vectors); a vector before one that is used is used, too.
+
+    Examples
+    --------
+    >>> repeats_first(np.array([[[1.0], [2.0], [1.0]], [[1.0], [1.0], [2.0]]]))
+    array([[False, False,  True],
+           [False, False, False]])
+    """
+    repeats: BoolArray = (user_vectors == user_vectors[:, :1]).all(axis=2)
+    repeats[:, 0] = False
+    return np.asarray(np.logical_and.accumulate(repeats[:, ::-1], axis=1)[:, ::-1])
+
+
 def generator(seed: Seed) -> np.random.Generator:
     """Return a random generator for a seed; a generator is returned unchanged.
 
@@ -70,3 +94,14 @@ def generator(seed: Seed) -> np.random.Generator:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ParameterError(f"seed={seed!r}: pass a non-negative integer or a numpy.random.Generator")
     return np.random.default_rng(int(seed))
+
+
+def every_kth(values: Array, most: int) -> Array:
+    """Return evenly spaced values, about ``most`` of them at most; all where there are no more.
+
+    Examples
+    --------
+    >>> every_kth(np.arange(10), 4).tolist()
+    [0, 3, 6, 9]
+    """
+    return values[:: max(1, -(-len(values) // most))]

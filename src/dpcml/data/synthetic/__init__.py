@@ -13,6 +13,7 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.synthetic.generator import SHORTEST, PlantedCatalogue, PlantedParameters, UserBlock, draw_blocks
+from dpcml.data.synthetic.oracle import PlantedOracle
 from dpcml.data.synthetic.titles import category_names, titles
 from dpcml.utils.arrays import FloatArray, IntArray, frozen
 from dpcml.utils.errors import ParameterError, did_you_mean
@@ -47,6 +48,23 @@ class PlantedWorld:
     data: Interactions
     truth: PlantedTruth
     parameters: PlantedParameters
+
+    def oracle(self, *seen: Interactions | None) -> PlantedOracle:
+        """Return the recommender that knows the truth; no model can be expected to rank more accurately.
+
+        Parameters
+        ----------
+        *seen
+            Parts of a split that are no candidates, such as training and validation positives: the oracle scores what
+            can be drawn after them. None, a part that a split does not have, is left out.
+
+        Examples
+        --------
+        >>> world = planted(100, 200, positives=8)
+        >>> world.oracle(world.data).score([0, 1]).sum(axis=1).round(6).tolist()
+        [1.0, 1.0]
+        """
+        return PlantedOracle.of(self, [part for part in seen if part is not None])
 
     def write_csv(self, path: str | Path) -> None:
         r"""Write the positives as rows of ``user_id,item_id,title,category``, as a whole or not at all.
