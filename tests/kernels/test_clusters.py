@@ -1,5 +1,7 @@
 """Clusters of users' items against a twin in plain NumPy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def points():
 def clusters(data, points, counts, rounds=ROUNDS, cuts=()):
     owner = np.full(data.n_positives, 99)
     edges = [0, *cuts, data.n_users]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         cluster_users(data.indptr, data.indices, points, counts, rounds, owner, start, stop)
     return owner
 

@@ -331,6 +331,10 @@ class Blend(Recommender):
         """Return the interests of a user who was not in the training data, from the items they like."""
         return self._with_interests().interests_new(history)
 
+    def nearest_interest(self, users: Any, items: Any) -> IntArray:
+        """Return which of a user's vectors is nearest to an item, see `MultiInterest.nearest_interest`."""
+        return self._with_interests().nearest_interest(users, items)
+
     def fold_in(self, items: Any) -> FloatArray:
         """Return the vectors of a user who likes some items, shape (C, d); see `MultiInterest.fold_in`."""
         return self._with_interests().fold_in(items)

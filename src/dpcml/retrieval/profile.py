@@ -89,7 +89,7 @@ class UserProfile:
     @cached_property
     def used(self) -> FloatArray:
         """The vectors that are used; shape (used, d)."""
-        return self.vectors[~repeats_first(self.vectors[None])[0]]
+        return np.asarray(self.vectors[~repeats_first(self.vectors[None])[0]])
 
     @cached_property
     def distances(self) -> FloatArray:

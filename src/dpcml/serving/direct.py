@@ -93,8 +93,8 @@ def _answers(asked: list[_Asked]) -> list[bytes | Exception]:
             lists = loaded.model.top_items(batch, n, exclude_seen=exclude_seen)
             counts = np.count_nonzero((lists.items >= 0) & np.isfinite(lists.scores), axis=1).tolist()
             for place, (k, count) in enumerate(zip(members, counts, strict=True)):
-                one = Found(lists.items[place, :count], lists.scores[place, :count])
-                found[k] = b'{"items":%b}' % list_json(loaded, one) if count else no_items_left()
+                best = Found(lists.items[place, :count], lists.scores[place, :count])
+                found[k] = b'{"items":%b}' % list_json(loaded, best) if count else no_items_left()
         except Exception as error:
             for k in members:
                 found[k] = error
