@@ -37,7 +37,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/base.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable ".[plots]"
+	$(PIP) --editable ".[peers,plots]"
 	touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python

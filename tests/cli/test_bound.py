@@ -26,7 +26,7 @@ def run(*arguments: str, code: int = 0) -> str:
 def folder(tmp_path, monkeypatch):
     planted(80, 60, positives=12, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
     monkeypatch.chdir(tmp_path)
-    run("train", "--data", "likes.csv", "--out", "m", *SMALL)
+    run("train", "--data", "likes.csv", "--model", "dpcml", "--out", "m", *SMALL)
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_people_see_terms_and_a_plain_word(folder):
 
 
 def test_without_held_out_positives_the_bound_is_still_there(folder):
-    run("train", "--data", "likes.csv", "--out", "all", "--all", *SMALL)
+    run("train", "--data", "likes.csv", "--model", "dpcml", "--out", "all", "--all", *SMALL)
     found = json.loads(run("bound", "all", "--json"))
     assert found["gap"] is None
     assert "trained on everything" in found["no_gap"]

@@ -1,4 +1,4 @@
-"""``dpcml demo``: one vector against several, on generated data."""
+"""``dpcml demo``: models side by side on generated data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def demo(
     items: Annotated[int, typer.Option(help="Items of the planted world.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of world and split.")] = 0,
 ) -> None:
-    """Train CML, DPCML and simple models on a planted world with known interests, and compare their lists."""
+    """Train DPCML, CML and simple models on a planted world with known interests, and compare their lists."""
     from dpcml.demo import draw_demo, run_demo
 
     note("training on a planted world (the first time compiles kernels, up to half a minute)")
@@ -26,9 +26,12 @@ def demo(
     print(f"planted world: {data.n_users:,} users, {data.n_items:,} items, {data.n_positives:,} positives;", end=" ")
     print(f"split {found.split.hash} ({found.split.rule}), seed {seed}\n")
     print(found.comparison)
-    print("minority_R: recall of items outside a user's majority interest; ILD: intra-list distance\n")
-    print("Of the first 200 users, the one for whom several vectors change most:")
-    print(found.story(found.example()) + "\n")
+    print(
+        "minority_R: recall of items outside a user's majority interest; interest_agreement: of a user's vectors with"
+    )
+    print("the true categories, 1 is perfect; ILD: intra-list distance\n")
+    print("A typical user (of the first 200, the median share of minority interests in DPCML's list):")
+    print(found.story(found.typical()) + "\n")
     files = found.write(out)
     try:
         draw_demo(found, out / "interests.png")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[str | None, typer.Option(help="A data set's name, a file, or 'planted'.")] = None,
     model: Annotated[
-        str | None, typer.Option(help="A preset or a model: dpcml (default), dpcml2, cml, ease...")
+        str | None,
+        typer.Option(help="A preset or a model: blend (of dpcml and ease, default), dpcml, dpcml2, cml..."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the model.")
@@ -44,11 +45,12 @@ def train(
 
     The last 20 % are for 'dpcml evaluate'. Options of the command line override the config file.
     """
+    from dpcml.models import RECOMMENDED
     from dpcml.storage import free_place
     from dpcml.workflow import DataSource, checkpoint_folder, train_and_save
 
     asked = _asked(config, data=data, model=model, seed=seed, split_seed=split_seed, out=out)
-    label, folder = asked.get("model", "dpcml"), Path(asked["out"])
+    label, folder = asked.get("model", RECOMMENDED), Path(asked["out"])
     parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
     learner = _learner(label, parameters, asked.get("seed"), threads)
     free_place(folder)

@@ -25,4 +25,5 @@ from .parameters import register as register
 from .popularity import Popularity as Popularity
 from .presets import MODELS as MODELS
 from .presets import PRESETS as PRESETS
+from .presets import RECOMMENDED as RECOMMENDED
 from .presets import create as create

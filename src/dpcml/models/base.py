@@ -71,9 +71,13 @@ class Recommender(ABC):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of each fitted array or sparse matrix of float32; ``train_`` is set."""
 
+    def _most_vectors(self) -> int:
+        """Return the largest number of vectors that a user can have."""
+        return int(getattr(self, "n_vectors", 1))
+
     def _bytes_needed(self, train: Interactions) -> int:
         """Return an estimate of the memory that training takes, without the data."""
-        vectors = train.n_users * getattr(self, "n_vectors", 1) + train.n_items
+        vectors = train.n_users * self._most_vectors() + train.n_items
         return 4 * STATES * vectors * getattr(self, "dim", 0)
 
     @with_old_keywords

@@ -135,8 +135,8 @@ class Blend(Recommender):
 
         Examples
         --------
-        >>> Blend().known_params()["ease__l2"]
-        100.0
+        >>> Blend().known_params()["ease__form"]
+        'auto'
         """
         return {**Blend(self._given()).get_params(), **self.get_params()}
 
@@ -152,8 +152,12 @@ class Blend(Recommender):
     def set_params(self, **values: Any) -> Self:
         """Change hyper-parameters, of this model or of its models; it must be fitted again afterwards.
 
+        A parameter that only one of the models has needs no prefix.
+
         Examples
         --------
+        >>> Blend().set_params(dim=64).models[0].dim
+        64
         >>> Blend([EASE()]).set_params(ease__l2=7.0).models[0].l2
         7.0
         >>> Blend().set_params(eas__l2=7.0)
@@ -162,6 +166,7 @@ class Blend(Recommender):
         dpcml.utils.errors.ParameterError: Blend has no member 'eas': did you mean 'ease'?
         """
         nested: dict[str, dict[str, Any]] = {}
+        values = self._with_prefixes(values)
         for name in [name for name in values if "__" in name]:
             member, _, key = name.partition("__")
             nested.setdefault(member, {})[key] = values.pop(name)
@@ -181,6 +186,15 @@ class Blend(Recommender):
         for name, value in values.items():
             setattr(self, name, value)
         return self
+
+    def _with_prefixes(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters, with the member's name before those that only one member has."""
+        members = _named(values.get("models") or self._given())
+        own, prefixed = {field.name for field in fields(self)}, dict[str, Any]()
+        for name, value in values.items():
+            having = [member for member, model in members.items() if name in model.get_params(deep=False)]
+            prefixed[f"{having[0]}__{name}" if name not in own and len(having) == 1 else name] = value
+        return prefixed
 
     # Training
 

@@ -99,6 +99,9 @@ class DPCML(MultiInterest):
         choice("projection", self.projection, ("sphere", "ball"))
         _check_diversity(self.diversity, self.diversity_weight, self.diversity_per)
 
+    def _most_vectors(self) -> int:
+        return MOST_VECTORS if self.n_vectors == "adaptive" else super()._most_vectors()
+
     def vector_counts(self, per_user: IntArray) -> IntArray:
         """Return how many vectors users get, from their numbers of positives.
 

@@ -108,5 +108,5 @@ def check_sizes(parameters: Mapping[str, Any]) -> None:
     """
     for name, most in LARGEST.items():
         value = parameters.get(name)
-        if value is not None and value > most:
+        if isinstance(value, (int, float)) and value > most:
             raise ParameterError(f"{name}={value!r}: must be at most {most:,}; memory and time grow with it")

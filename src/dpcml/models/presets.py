@@ -37,6 +37,7 @@ __all__ = [
     "MLP",
     "MODELS",
     "PRESETS",
+    "RECOMMENDED",
     "AdaCML",
     "Blend",
     "ItemKNN",
@@ -59,6 +60,8 @@ _PAPER_ONE = {
 }
 _PAPER = {**_PAPER_ONE, "n_vectors": 5}
 _PAPER_DPCML = {**_PAPER, "pull": 0.0, "popularity": 0.0, "average": 0.0}
+
+RECOMMENDED = "blend"  # what is trained where no model is named
 
 PRESETS: Registry[tuple[type[Recommender], dict[str, Any]]] = Registry("preset")
 PRESETS.add("dpcml", (DPCML, {}))
