@@ -44,8 +44,8 @@ class Demo:
         """Return a sentence on how well the vectors of DPCML agree with the true categories."""
         found = self.reports["dpcml"].metrics
         return (
-            f"The vectors of dpcml agree with the true categories of a user's items by {found['interest_agreement']:.2f}"
-            f" on training items and {found['interest_agreement_held_out']:.2f} on held-out ones"
+            f"The vectors of dpcml agree with the true categories by {found['interest_agreement']:.2f} on training"
+            f" items and {found['interest_agreement_held_out']:.2f} on held-out ones"
             " (adjusted mutual information, at most 1)."
         )
 

@@ -26,10 +26,8 @@ def demo(
     print(f"planted world: {data.n_users:,} users, {data.n_items:,} items, {data.n_positives:,} positives;", end=" ")
     print(f"split {found.split.hash} ({found.split.rule}), seed {seed}\n")
     print(found.comparison)
-    print(
-        "minority_R: recall of items outside a user's majority interest; interest_agreement: of a user's vectors with"
-    )
-    print("the true categories, 1 is perfect; ILD: intra-list distance\n")
+    print("minority_R: recall of items outside a user's majority interest; ILD: intra-list distance\n")
+    print(found.agreement() + "\n")
     print("A typical user (of the first 200, the median share of minority interests in DPCML's list):")
     print(found.story(found.typical()) + "\n")
     files = found.write(out)
