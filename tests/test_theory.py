@@ -148,7 +148,9 @@ def by_hand(model, positives, parts, margin):
         hinges.append(np.mean([max(0.0, margin + s[i] - s[j]) for i, j in pairs]))
         used = np.unique(U[u], axis=0)  # vectors that a user does not use repeat the first
         c = len(used)
-        apart = sum(((a - b) ** 2).sum() for a, b in itertools.permutations(used, 2)) / (2 * c * (c - 1)) if c > 1 else 0
+        apart = (
+            sum(((a - b) ** 2).sum() for a, b in itertools.permutations(used, 2)) / (2 * c * (c - 1)) if c > 1 else 0
+        )
         psi.append(max(0, low - apart) + max(0, apart - high) if c > 1 else 0)
     return np.mean(hinges), np.mean(psi)
 

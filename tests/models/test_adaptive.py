@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcml import DPCML, Interactions, load, save
-from dpcml.data.synthetic import planted
+from dpcml.data.items import ItemTable
 from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores, queues_by_distance
 from dpcml.retrieval.profile import UserProfile
 from dpcml.retrieval.rerank import mixed_lists
@@ -16,12 +16,14 @@ SETTINGS = {"n_vectors": "adaptive", "dim": 8, "epochs": 5, "n_candidates": 6, "
 
 @pytest.fixture(scope="module")
 def train():
-    """150 users with from 1 to about 60 of 120 items, and one without any."""
-    world, rng = planted(150, 120, positives=60, seed=2).data, np.random.default_rng(0)
-    keep = rng.random(world.n_positives) < (np.arange(150) / 150)[world.rows]
-    keep[world.indptr[1:-1]] = True  # the first item of all but the first user
-    keep[: world.indptr[1]] = False
-    return world.select(keep)
+    """150 users with from 1 to about 60 of 120 items in six kinds, of which a user likes three; the first has none."""
+    rng = np.random.default_rng(0)
+    kinds = rng.permuted(np.tile(np.arange(6), (150, 1)), axis=1)[:, :3]
+    liked = (np.arange(120) % 6 == kinds[:, :, None]).any(axis=1) & (
+        rng.random((150, 120)) < np.arange(150)[:, None] / 150
+    )
+    liked[np.arange(1, 150), kinds[1:, 0]] = True
+    return Interactions.from_csr(liked)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +119,7 @@ def test_partial_fit_keeps_who_has_how_many(model, fitted, train, epochs):
     users = np.array([100, 150, *[151] * 50, 100, 151])
     items = np.array([np.setdiff1d(np.arange(120), train.of(100))[0], 3, *range(50), 120, 120])
     ids, places = np.unique(users, return_inverse=True)
-    model.partial_fit(Interactions.from_codes(places, items, ids, np.arange(121)), epochs=epochs)
+    model.partial_fit(Interactions.from_codes(places, items, ids, ItemTable(np.arange(121))), epochs=epochs)
     before, found = used(fitted.user_vectors_), used(model.user_vectors_)
     assert found[:150].tolist() == before.tolist()
     assert found[150:].tolist() == np.minimum(fitted.vector_counts(np.array([1, 51])), before.max()).tolist()
