@@ -80,7 +80,7 @@ def test_it_grows_with_the_weight_and_falls_with_positives():
 
 def test_it_does_not_depend_on_the_number_of_vectors():
     data = world(30)
-    settings = {"dim": 8, "epochs": 1, "n_candidates": 2, "diversity_weight": 3.0}
+    settings = {"dim": 8, "epochs": 1, "n_candidates": 2, "diversity_weight": 3.0, "popularity": 0.0}
     two, three = (bound_of(DPCML(n_vectors=c, **settings).fit(data)) for c in (2, 3))
     assert two == three
     assert (two.weight, two.dim, two.n_users) == (3.0, 8, 30)
@@ -91,8 +91,9 @@ def test_one_vector_has_no_diversity_term():
     one = bound_of(CML(dim=8, epochs=1, n_candidates=2).fit(data))
     assert one.weight == 0.0
     assert one.largest_gap == 5.0, "margin 1, and squared distances of at most 4"
-    same = bound_of(DPCML(n_vectors=1, dim=8, epochs=1, n_candidates=2, diversity_weight=10.0).fit(data))
-    assert same == one
+    settings = {"epochs": 1, "n_candidates": 2, "diversity_weight": 10.0}
+    assert bound_of(DPCML(n_vectors=1, dim=8, popularity=0.0, **settings).fit(data)) == one
+    assert bound_of(DPCML(n_vectors=1, dim=9, popularity=0.1, **settings).fit(data)) == one, "popularity is not trained"
 
 
 def test_the_largest_gap_counts_margin_and_diversity():
@@ -134,34 +135,41 @@ def parts():
 
 
 def by_hand(model, positives, parts, margin):
-    """The objective, pair by pair."""
-    U, V = model.user_vectors_.astype(float), model.item_vectors_.astype(float)
+    """The objective, pair by pair, on the trained coordinates."""
+    V = model.trained_items().astype(float)
+    U = model.user_vectors_[:, :, : V.shape[1]].astype(float)
     liked = sum(part.csr.toarray() for part in parts) > 0
     both = (parts[0].per_user > 0) & (parts[2].per_user > 0)
     hinges, psi = [], []
-    low, high = model.diversity
+    low, high = model.train_config(parts[0]).diversity
     for u in np.flatnonzero(both):
         s = ((U[u][:, None] - V) ** 2).sum(axis=2).min(axis=0)
         pairs = itertools.product(positives.of(u), np.flatnonzero(~liked[u]))
         hinges.append(np.mean([max(0.0, margin + s[i] - s[j]) for i, j in pairs]))
-        c = model.n_vectors
-        if c > 1:
-            apart = sum(((a - b) ** 2).sum() for a, b in itertools.permutations(U[u], 2)) / (2 * c * (c - 1))
-            psi.append(max(0, low - apart) + max(0, apart - high))
-    return np.mean(hinges), np.mean(psi) if psi else 0.0
+        used = np.unique(U[u], axis=0)  # vectors that a user does not use repeat the first
+        c = len(used)
+        apart = (
+            sum(((a - b) ** 2).sum() for a, b in itertools.permutations(used, 2)) / (2 * c * (c - 1)) if c > 1 else 0
+        )
+        psi.append(max(0, low - apart) + max(0, apart - high) if c > 1 else 0)
+    return np.mean(hinges), np.mean(psi)
 
 
-@pytest.mark.parametrize("kind", [DPCML, CML, GFJA])
-def test_all_pairs_as_by_hand(parts, kind):
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [(DPCML, {"popularity": 0.0}), (DPCML, {"n_vectors": "adaptive", "popularity": 0.3}), (CML, {}), (GFJA, {})],
+)
+def test_all_pairs_as_by_hand(parts, kind, changes):
     several = {} if kind is CML else {"n_vectors": 3, "diversity_weight": 2.0, "diversity": (0.3, 0.31)}
-    model = kind(dim=8, epochs=2, n_candidates=3, margin=0.7, **several).fit(parts[0])
+    model = kind(**{"dim": 8, "epochs": 2, "n_candidates": 3, "margin": 0.7, **several, **changes}).fit(parts[0])
     found = gap(model, parts[2], also_liked=parts[1])
     margin = 1.4 if kind is GFJA else 0.7
     for objective, part in ((found.train, parts[0]), (found.held_out, parts[2])):
         risk, psi = by_hand(model, part, parts, margin)
         assert objective.risk == pytest.approx(risk, rel=1e-4)
         assert objective.diversity == pytest.approx(psi, rel=1e-4, abs=1e-7)
-        assert objective.value == pytest.approx(risk + model.diversity_weight * psi, rel=1e-4)
+        weight = model.train_config(parts[0]).diversity_weight
+        assert objective.value == pytest.approx(risk + weight * psi, rel=1e-4)
     assert found.value == pytest.approx(found.held_out.risk - found.train.risk)
     assert (found.n_users, found.users_with_both, found.seed) == (60, 60, None)
 

@@ -16,6 +16,7 @@ SMALL = {
     "patience": None,
     "schedule": "constant",
 }
+PLAIN = {"pull": 0.0, "popularity": 0.0, "average": 0.0, "init": "spectral"}  # the vectors of the last epoch
 ONE = {name: value for name, value in SMALL.items() if name != "n_vectors"}
 
 
@@ -42,6 +43,17 @@ def diversity(vectors):
         ({"diversity_weight": -1}, "diversity_weight=-1: must be a finite number of at least 0"),
         ({"n_vectors": 0}, "n_vectors=0: must be a whole number of at least 1"),
         ({"n_vectors": 2.5}, r"n_vectors=2\.5: must be a whole number"),
+        ({"n_vectors": "adaptif"}, "n_vectors='adaptif': did you mean 'adaptive'?"),
+        ({"n_vectors": True}, "n_vectors=True: must be a whole number of at least 1"),
+        ({"pull": -0.1}, r"pull=-0\.1: must be a finite number of at least 0"),
+        ({"pull": np.nan}, "pull=nan: must be a finite number of at least 0"),
+        ({"pull": "much"}, "pull='much': must be a finite number of at least 0"),
+        ({"popularity": -1}, "popularity=-1: must be a finite number of at least 0"),
+        ({"popularity": np.inf}, "popularity=inf: must be a finite number of at least 0"),
+        ({"average": 1.0}, r"average=1\.0: must be from 0 up to, but not including, 1"),
+        ({"average": -0.5}, r"average=-0\.5: must be from 0 up to, but not including, 1"),
+        ({"average": np.nan}, "average=nan: must be from 0 up to, but not including, 1"),
+        ({"average": None}, "average=None: must be from 0 up to, but not including, 1"),
         ({"dim": 0}, "dim=0: must be a whole number of at least 1"),
         ({"dim": True}, "dim=True"),
         ({"n_candidates": 0}, "n_candidates=0"),
@@ -114,6 +126,7 @@ def test_presets_have_the_settings_of_the_paper():
         assert (model.n_candidates, model.init, model.epochs, model.dim) == (10, "random", 100, 100)
         assert (model.batch_size, model.margin, model.optimizer) == (256, 1.0, "adam")
         assert model.n_vectors == (1 if kind is CML else 5)
+        assert (model.pull, model.popularity, model.average) == (0, 0, 0)
         if bounds is not None:
             assert (model.diversity, model.diversity_weight) == (bounds, 10)
         elif kind is GFJA:
@@ -124,12 +137,15 @@ def test_presets_have_the_settings_of_the_paper():
 
 @pytest.mark.parametrize("projection", ["sphere", "ball"])
 def test_shapes_and_norms(parts, projection):
-    model = DPCML(**SMALL, projection=projection).fit(parts.train)
-    assert model.user_vectors_.shape == (60, 3, 8)
-    assert model.item_vectors_.shape == (40, 8)
-    users, items = np.linalg.norm(model.user_vectors_, axis=2), np.linalg.norm(model.item_vectors_, axis=1)
-    assert max(users.max(), items.max()) < 1 + 1e-5
-    assert (users > 1 - 1e-5).all() == (projection == "sphere")
+    for popularity in (0.0, 0.05):
+        model = DPCML(**SMALL, projection=projection, popularity=popularity).fit(parts.train)
+        assert model.user_vectors_.shape == (60, 3, 8)
+        assert model.item_vectors_.shape == (40, 8)
+        trained = model.trained_items()
+        assert trained.shape == (40, 8 - (popularity > 0))
+        users, items = np.linalg.norm(model.user_vectors_, axis=2), np.linalg.norm(trained, axis=1)
+        assert max(users.max(), items.max()) < 1 + 1e-5
+        assert (users > 1 - 1e-5).all() == (projection == "sphere")
 
 
 def test_score_is_minus_the_squared_distance_to_the_nearest_vector(parts):
@@ -141,7 +157,7 @@ def test_score_is_minus_the_squared_distance_to_the_nearest_vector(parts):
 
 def test_cml_is_dpcml_with_one_vector(parts):
     cml = CML(**ONE).fit(parts.train)
-    one = DPCML(**{**SMALL, "n_vectors": 1}, diversity_weight=10.0).fit(parts.train)
+    one = DPCML(**{**SMALL, "n_vectors": 1}, **PLAIN, diversity_weight=10.0).fit(parts.train)
     assert cml.user_vectors_.shape == (60, 1, 8)
     assert (cml.user_vectors_ == one.user_vectors_).all()
     assert (cml.item_vectors_ == one.item_vectors_).all()
@@ -179,15 +195,16 @@ def test_gfja_trains_the_hinge_of_inner_products(parts):
 def test_dcrs_keeps_diversity_within_its_bounds(parts, bounds, start):
     """Without it the vectors scatter: to about 0.2 to 0.8 from a spectral start, 0.6 to 1.4 from a random one."""
     low, high = bounds[0] or 0.0, bounds[1] or np.inf
-    free = diversity(DPCML(**SMALL, init=start, diversity_weight=0.0).fit(parts.train).user_vectors_)
-    kept = diversity(DPCML(**SMALL, init=start, diversity=bounds).fit(parts.train).user_vectors_)
+    settings = {**SMALL, **PLAIN, "init": start}
+    free = diversity(DPCML(**settings, diversity_weight=0.0).fit(parts.train).user_vectors_)
+    kept = diversity(DPCML(**settings, diversity=bounds).fit(parts.train).user_vectors_)
     assert ((free < low) | (free > high)).mean() > 0.2
     assert ((kept > low - 0.02) & (kept < high + 0.02)).mean() > 0.95
 
 
 def test_dcrs_keeps_vectors_from_collapsing(parts):
     """Uniform negatives and a tiny margin pull nearly nothing apart: only the lower bound does."""
-    settings = {**SMALL, "margin": 0.01, "init": "spectral"}
+    settings = {**SMALL, **PLAIN, "margin": 0.01}
     free = diversity(DPCML(**settings, diversity_weight=0.0).fit(parts.train).user_vectors_)
     kept = diversity(DPCML(**settings, diversity=(0.3, None)).fit(parts.train).user_vectors_)
     assert np.median(free) < 0.1
@@ -203,8 +220,10 @@ def test_bounds_per_pair_bind_every_pair(parts):
         assert half.max() < 0.45
 
 
-def test_fit_keeps_the_state_that_is_best_on_the_validation_part(parts):
+@pytest.mark.parametrize("average", [0.0, 0.8])
+def test_fit_keeps_the_state_that_is_best_on_the_validation_part(parts, average):
     settings = {**SMALL, "validate_every": 3, "epochs": 24, "learning_rate": 0.03, "metric": "NDCG@3"}
+    settings |= {"popularity": 0.0, "average": average}  # validation during training is without popularity
     model = DPCML(**settings).fit(parts.train, parts.valid)
     looks = {epoch.number: epoch.validation for epoch in model.history_.epochs if epoch.validation is not None}
     best = model.history_.best.number
@@ -231,7 +250,8 @@ def test_without_a_validation_part_the_last_state_stays(parts):
 def test_spectral_start_learns_in_fewer_epochs(parts):
     found = {}
     for start in ("random", "spectral"):
-        model = DPCML(**{**SMALL, "epochs": 2, "learning_rate": 0.003}, init=start).fit(parts.train)
+        settings = {**SMALL, **PLAIN, "epochs": 2, "learning_rate": 0.003, "init": start}
+        model = DPCML(**settings).fit(parts.train)
         found[start] = evaluate(model, parts.train, parts.test, k=3).metrics["P@3"]
     assert found["spectral"] > found["random"] + 0.1
 
@@ -242,6 +262,32 @@ def test_seed_and_threads(parts):
     other = DPCML(**SMALL, random_state=1).fit(parts.train)
     assert (one.user_vectors_ == two.user_vectors_).all()
     assert (one.user_vectors_ != other.user_vectors_).any()
+
+
+@pytest.mark.parametrize("n_vectors", [3, "adaptive"])
+def test_same_bits_on_any_number_of_threads_with_everything_switched_on(parts, monkeypatch, n_vectors):
+    settings = {**SMALL, "n_vectors": n_vectors, "epochs": 4, "init": "clusters", "negatives": "partial-auc"}
+    settings |= {"pull": 0.5, "average": 0.8, "popularity": None}
+
+    def bits(threads):
+        monkeypatch.setenv("DPCML_THREADS", str(threads))
+        model = DPCML(**settings, n_threads=threads).fit(parts.train, parts.valid)
+        return [array.tobytes() for array in (*model.to_arrays().values(), model.fold_in([100, 103, 125]))]
+
+    alone = bits(1)
+    assert all(bits(threads) == alone for threads in (2, 3, 5))
+
+
+def test_partial_auc_learns_and_takes_more_candidates_by_default(parts):
+    settings = {**SMALL, "n_candidates": None, "negatives": "partial-auc"}
+    config = DPCML(**settings).train_config(parts.train)
+    assert (config.n_candidates, config.n_negatives) == (30, 3)
+    assert config.term_weight == pytest.approx(1 / 3)
+    assert DPCML(**{**settings, "negatives": "hard"}).train_config(parts.train).n_candidates == 10
+    assert DPCML(**{**settings, "n_candidates": 7}).train_config(parts.train).n_negatives == 2
+    found = evaluate(DPCML(**settings).fit(parts.train), parts.train, parts.test, k=3).metrics["P@3"]
+    other = DPCML(**{**settings, "negatives": "uniform", "epochs": 1}).fit(parts.train)
+    assert found > evaluate(other, parts.train, parts.test, k=3).metrics["P@3"]
 
 
 def test_fitting_again_begins_anew(parts):

@@ -51,3 +51,22 @@ def test_a_liked_item_is_no_reason_for_itself():
     everybody = sparse.csr_array(np.ones((7, 2)))
     assert by_cooccurrence(np.array([1]), np.array([0, 1]), everybody, films)[0].text == "because you like Emma"
     assert by_cooccurrence(np.array([1]), np.array([1]), everybody, films)[0].text == "because others like it"
+
+
+def test_vectors_that_repeat_the_first_are_no_interests():
+    """As equal vectors may differ in the last bit of a distance, many items are assigned."""
+    rng = np.random.default_rng(0)
+    items, vectors = rng.standard_normal((500, 9)).astype(np.float32), rng.standard_normal((2, 9)).astype(np.float32)
+    two = UserProfile(vectors, items, np.arange(400))
+    five = UserProfile(vectors[[0, 1, 0, 0, 0]], items, np.arange(400))
+    assert (five.owner == two.owner).all()
+    assert five.shares.tolist() == [*two.shares.tolist(), 0, 0, 0]
+    table = ItemTable(np.arange(500))
+    found, expected = ([one.to_dict() for one in each.interests(table)] for each in (five, two))
+    assert found == expected
+    assert by_interest(np.arange(400, 500), five, table) == by_interest(np.arange(400, 500), two, table)
+
+
+def test_a_single_interest():
+    one = UserProfile(np.repeat(PLACES[:1], 3, axis=0), ITEMS, np.arange(6))
+    assert [(interest.number, interest.share) for interest in one.interests(ItemTable(np.arange(7)))] == [(0, 1.0)]

@@ -248,8 +248,8 @@ class MultiInterest(Recommender):
         return shapes | ({"popularity_weight_": (1,)} if self._lifted else {})
 
     def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
-        if self._lifted and "popularity_weight_" not in arrays:  # saved by a version without it
-            self.popularity = 0.0
+        if self._lifted and "popularity_weight_" not in arrays:  # saved by a version without it, trained without these
+            self.popularity = self.pull = self.average = 0.0
         super()._set_arrays(arrays)
 
     def partial_fit(self, more: Any, *, epochs: int = 10) -> Self:

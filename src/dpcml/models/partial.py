@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions
 from dpcml.retrieval.profile import distances
 from dpcml.training.engine import Engine
-from dpcml.training.samplers import check_negatives
+from dpcml.training.samplers import attraction, check_negatives
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
     items = np.concatenate([trained, np.zeros((n_new, trained.shape[1]), np.float32)])
     users = np.zeros((both.n_users, model.user_vectors_.shape[1], trained.shape[1]), dtype=np.float32)
     users[: old.n_users] = model.user_vectors_[:, :, : trained.shape[1]]
-    fold, placed = model.make_fold_in(), np.arange(both.n_items) < old.n_items
+    fold = replace(model.make_fold_in(), attraction=attraction(both.per_item, model.pull))  # new items attract, too
+    placed = np.arange(both.n_items) < old.n_items
     known = np.arange(both.n_users) < old.n_users
     for _ in range(ROUNDS if n_new else 1):
         _place(items, users, known, both, old.n_items)
