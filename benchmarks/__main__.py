@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -285,17 +286,17 @@ def mix(
 
 @app.command()
 def interests(
-    data: Annotated[
-        list[str] | None, typer.Option(help="planted, ml-1m, ml-100k, or a file with categories; may be repeated.")
-    ] = None,
+    data: Annotated[list[str] | None, typer.Option(help="A data set's name or a file; may be repeated.")] = None,
     seeds: Seeds = 5,
+    trials: Annotated[int, typer.Option(min=1, help="Settings that are tried of each competitor.")] = 8,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare DPCML with others: accuracy, minority recall, interest agreement, share of what an oracle reaches."""
+    """Compare DPCML and its blend with searched others: accuracy, minority recall, interest agreement, coverage."""
     from benchmarks.interests import METRICS, bench_interests
 
-    sets = [bench_interests(name, seeds=seeds) for name in data or ["planted"]]
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    sets = [bench_interests(name, seeds=seeds, trials=trials) for name in data or ["planted"]]
     found: dict[str, Any] = {"benchmark": "interests", "sets": sets}
     for one in found["sets"]:
         for skipped, why in one["skipped"].items():
