@@ -133,9 +133,9 @@ def _one_user(axes: Any, demo: Demo, user: int) -> None:
     truth = demo.world.truth
     mine = [int(category) for category in truth.user_interests[user] if category >= 0]
     bars = {"the user": np.append(truth.user_shares[user][: len(mine)], 0.0)}
-    for name in [name for name in ("dpcml", "cml", "ease", "ials") if name in demo.models]:
-        served = demo.served(name, user)
-        bars[name] = np.append(served[mine], 1 - served[mine].sum())
+    for model in [name for name in ("dpcml", "cml", "ease", "ials") if name in demo.models]:
+        served = demo.served(model, user)
+        bars[model] = np.append(served[mine], 1 - served[mine].sum())
     names = [truth.categories[c] for c in mine] + ["other"]
     left = np.zeros(len(bars))
     for k, name in enumerate(names):

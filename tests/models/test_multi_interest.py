@@ -76,7 +76,7 @@ def test_of_equal_vectors_the_first_is_nearest(model, parts):
 def test_nearest_interest_of_wrong_pairs(model):
     with pytest.raises(ParameterError, match=r"users of shape \(2,\) and items of shape \(3,\): pass one item for"):
         model.nearest_interest([1, 2], [1, 2, 3])
-    with pytest.raises(ParameterError, match="two sequences of equal length"):
+    with pytest.raises(DataError, match="user ids of 2 dimensions; pass one id, or a sequence of ids"):
         model.nearest_interest([[1], [2]], [[1], [2]])
     with pytest.raises(UnknownIdError, match="unknown user '9999'"):
         model.nearest_interest([1, 9999], [1, 2])

@@ -551,8 +551,8 @@ def lift(items: FloatArray, per_item: IntArray, weight: float) -> FloatArray:
 
     Examples
     --------
-    >>> lift(np.zeros((2, 1), np.float32), np.array([0, 3]), 0.5).round(2).tolist()
-    [[0.0, 0.83...], [0.0, 0.0]]
+    >>> lift(np.zeros((2, 1)), np.array([0, 3]), 0.5).round(2).tolist()
+    [[0.0, 0.83], [0.0, 0.0]]
     """
     likes = np.log1p(per_item)
     height = np.sqrt(weight * (likes.max(initial=0.0) - likes))

@@ -59,7 +59,7 @@ _PAPER_ONE = {
     "learning_rate": 0.005,
 }
 _PAPER = {**_PAPER_ONE, "n_vectors": 5}
-_PAPER_DPCML = {**_PAPER, "pull": 0.0, "popularity": 0.0, "average": 0.0}
+_PAPER_DPCML = {**_PAPER, "margin": 1.0, "pull": 0.0, "popularity": 0.0, "average": 0.0}
 
 RECOMMENDED = "blend"  # what is trained where no model is named
 
