@@ -322,6 +322,39 @@ def _with_interval(figure: dict[str, Any] | None) -> str:
 
 
 @app.command()
+def frontier(
+    data: Annotated[list[str] | None, typer.Option(help="A data set with categories; may be repeated.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model or preset; may be repeated.")] = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,
+    seeds: Seeds = 3,
+    part: Annotated[str, typer.Option(help="Evaluate on 'test' or, while a method is developed, on 'valid'.")] = "test",
+    figure: Annotated[Path | None, typer.Option(help="Also draw the curves into this file.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare mix with MMR, xQuAD and calibrated re-ranking: NDCG against minority recall and coverage."""
+    from benchmarks.frontier import LOSSES, MODELS, bench_frontier, draw
+    from dpcml.utils.checks import choice
+    from dpcml.workflow import DataSource
+
+    choice("--part", part, ("test", "valid"))
+    sets = {name: DataSource(name).read() for name in data or ("planted", "ml-100k", "ml-1m")}
+    found = bench_frontier(sets, models=model or MODELS, n=n, seeds=seeds, part=part)
+    if figure is not None:
+        draw(found, figure)
+    if finish(found, out, as_json):
+        return
+    head = ["data", "model", "method", "NDCG", "minority R", *(f"at -{loss:.0%}" for loss in LOSSES), "inside ours"]
+    rows = [
+        [one["data"], one["model"], one["method"], f"{one[f'NDCG@{n}']:.4f}", f"{one[f'minority_R@{n}']:.4f}"]
+        + [f"{value:.4f}" for value in one["at_loss"].values()]
+        + [f"{one['inside_ours']:.0%}"]
+        for one in found["summary"]
+    ]
+    print(text_table(head, rows))
+
+
+@app.command()
 def recommend(
     sizes: Annotated[str, typer.Option(help="Numbers of items, with commas.")] = "1e5,1e6",
     n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,

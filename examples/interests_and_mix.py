@@ -1,7 +1,7 @@
 """See the interests of a user, and choose how much each of them counts in a list.
 
-The best scores alone may leave an interest out. With ``mix=0.5`` every interest gets its share of the user's history,
-with ``mix=1`` all interests get the same share.
+The best scores alone may leave an interest out. The larger ``mix``, the more items come from outside the user's
+largest interest; ``mix_by="interests"`` takes the user's vectors as interests, not the categories of the items.
 """
 
 from collections import Counter
@@ -18,9 +18,9 @@ for interest in model.interests(user):
     titles = [data.items.title(column) for column in data.item_columns(interest.items[:3])]
     print(f"  {interest.share:4.0%} {interest.name}: {', '.join(titles)}")
 
-# The larger mix, the more evenly the list is spread over the interests.
+# The larger mix, the more of the list belongs to smaller interests.
 for mix in (0.0, 0.5, 1.0):
-    _, _, reasons = model.recommend(user, n=12, mix=mix, explain=True)
+    _, _, reasons = model.recommend(user, n=12, mix=mix, mix_by="interests", explain=True)
     served = Counter(reason.name for reason in reasons)
     print(f"mix={mix}: " + ", ".join(f"{count} of {name}" for name, count in served.most_common()))
 

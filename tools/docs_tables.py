@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -268,6 +269,30 @@ def mix() -> str:
     return table(["mix", *names.values()], rows) + words + source("mix", note)
 
 
+def frontier() -> str:
+    """Return the best minority recall of each re-ranker over all models, by how much NDCG it may cost."""
+    f = measured("frontier")
+    ndcg, recall = f"NDCG@{f['n']}", f"minority_R@{f['n']}"
+    losses = (0, 0.01, 0.02, 0.05, 0.1)
+    points = [{**row, ndcg: mean(row[ndcg]), recall: mean(row[recall])} for row in f["points"]]
+    rows = []
+    for data in dict.fromkeys(row["data"] for row in points):
+        mine = [row for row in points if row["data"] == data]
+        best = max(row[ndcg] for row in mine if row["mix"] == 0)
+        for method in dict.fromkeys(row["method"] for row in mine):
+            some = [row for row in mine if row["method"] == method]
+            reached = [max(row[recall] for row in some if row[ndcg] >= (1 - loss) * best - 1e-12) for loss in losses]
+            rows.append([data, f"`{method}`", *(f"{value:.3f}" for value in reached)])
+    heads = ["best NDCG", *(f"-{loss:.0%}" for loss in losses[1:])]
+    models = ", ".join(dict.fromkeys(row["model"] for row in points))
+    note = (
+        f"Minority recall@{f['n']} with at most this loss of {ndcg} against the best model without re-ranking; the best"
+        f" of {models}. `minority` is our dial. {f['protocol']} protocol, {f['part']} part, means of"
+        f" {len(f['seeds'])} seeds, version {f['version']}."
+    )
+    return table(["data", "re-ranker", *heads], rows) + source("frontier", note)
+
+
 def interests() -> str:
     """Return accuracy, minority recall and interest agreement of DPCML and others, one table per data set."""
     names = {
@@ -385,6 +410,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cli": command_line,
     "evaluate": evaluation,
     "fold-in": fold_in,
+    "frontier": frontier,
     "interests": interests,
     "journey-evaluate": lambda: drawn("evaluate"),
     "journey-recommend": lambda: drawn("recommend"),

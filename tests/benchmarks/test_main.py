@@ -111,3 +111,18 @@ def test_simd_writes_both_sizes_and_prints_ratios(likes, tmp_path, monkeypatch):
     runs = json.loads(out.read_text())["runs"]
     assert len(runs) == 2
     assert all(run["ratio"][SHIPPED] == 1 for run in runs.values())
+
+
+def test_frontier_prints_one_object_and_draws(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("dpcml.workflow.DataSource.read", lambda source: planted(60, 40).data)
+    command = ["frontier", "--data", "planted", "--model", "ease", "--seeds", "2", "-n", "5"]
+    drawn = CliRunner().invoke(app, [*command, "--figure", str(tmp_path / "frontier.png"), "--json"])
+    found = json.loads(drawn.stdout)
+    assert (tmp_path / "frontier.png").stat().st_size > 1000
+    assert {row["method"] for row in found["points"]} == {"minority", "mmr", "xquad", "calibrated"}
+    at_zero = [row["NDCG@5"] for row in found["points"] if row["mix"] == 0]
+    assert len(at_zero) == 4
+    assert all(values == at_zero[0] for values in at_zero)
+    assert "inside ours" in CliRunner().invoke(app, command).stdout
+    assert CliRunner().invoke(app, [*command, "--part", "tests"]).exit_code

@@ -148,7 +148,10 @@ BAD = [
     (("recommend", "dpcml", "--user", 999), "unknown user '999'"),
     (("recommend", "dpcml", "--user", 1, "-n", 0), "n=0: must be a whole number of at least 1"),
     (("recommend", "dpcml", "--user", 1, "--mix", 1.5), "mix=1.5: must be a number from 0 to 1"),
-    (("recommend", "ease", "--user", "user 1", "--mix", 0.5), "EASE knows no interests to mix"),
+    (
+        ("recommend", "ease", "--user", "user 1", "--mix", 0.5, "--mix-by", "interests"),
+        "EASE knows no interests to mix",
+    ),
     (("recommend", "dpcml", "--user", 1, "--where", "category"), "write KEY=VALUE"),
     (("recommend", "dpcml", "--user", 1, "--where", "category=Horor"), "no item has the category 'Horor'"),
     (("recommend", "dpcml", "--user", 1, "--where", "title=zzz"), "no item is left to choose from"),

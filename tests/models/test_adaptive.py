@@ -7,9 +7,11 @@ import pytest
 
 from dpcml import DPCML, Interactions, load, save
 from dpcml.data.items import ItemTable
-from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores, queues_by_distance
+from dpcml.retrieval.aspects import VectorAspects, mixed_lists
+from dpcml.retrieval.exact import Catalogue, best_by_distance, nearest_scores
 from dpcml.retrieval.profile import UserProfile
-from dpcml.retrieval.rerank import mixed_lists
+from dpcml.retrieval.request import UserBatch
+from dpcml.retrieval.rerank import pool_size
 
 SETTINGS = {"n_vectors": "adaptive", "dim": 8, "epochs": 5, "n_candidates": 6, "learning_rate": 0.01}
 
@@ -77,16 +79,18 @@ def test_scores_and_lists_are_those_of_the_used_vectors_alone(fitted, train, n):
         assert ids.tolist() == best[0].tolist()
         if not len(train.of(user)):
             continue
-        mixed = fitted.recommend(user, n=n, exclude_seen=False, mix=0.6)[0]
-        queues, of_queues = queues_by_distance(own, catalogue, n, nothing(1))
+        mixed = fitted.recommend(user, n=n, exclude_seen=False, mix=0.6, mix_by="interests")[0]
+        pool = best_by_distance(own, catalogue, min(pool_size(n), len(items)), nothing(1))
         shares = UserProfile(own[0], items, train.of(user)).shares[None]
-        assert mixed.tolist() == mixed_lists(queues, of_queues, shares, n, 0.6)[0][0].tolist()
+        assert mixed.tolist() == mixed_lists(VectorAspects(own, shares, items), *pool, n, 0.6)[0][0].tolist()
 
 
-def test_unused_vectors_get_no_item_in_mixed_lists(fitted):
-    queues, _ = queues_by_distance(fitted.user_vectors_, Catalogue.of(fitted.item_vectors_), 20, nothing(150))
+def test_no_item_belongs_to_unused_vectors(fitted, train):
+    aspects = fitted.aspects(UserBatch.known(train, np.arange(150)), "interests")
+    affinity = aspects.affinity(slice(0, 150), np.tile(np.arange(120), (150, 1)))
     for user, count in enumerate(used(fitted.user_vectors_)):
-        assert (queues[user, count:] == -1).all()
+        if len(train.of(user)):
+            assert (affinity[user, :, count:] == 0).all()
 
 
 def test_interests_are_those_of_the_used_vectors(fitted, train):

@@ -89,7 +89,7 @@ def test_without_a_multi_interest_member_it_explains_by_cooccurrence(split):
     with pytest.raises(ParameterError, match="knows no interests: add a member"):
         plain.interests("user-3")
     with pytest.raises(ParameterError, match="knows no interests to mix"):
-        plain.recommend("user-3", mix=0.5)
+        plain.recommend("user-3", mix=0.5, mix_by="interests")
 
 
 def test_known_and_new_users_get_the_vectors_once(model, monkeypatch):
@@ -110,7 +110,7 @@ def test_two_multi_interest_members_keep_their_own_vectors(split):
     assert list(two.to_arrays())[1:] == [f"{m}.{a}_vectors_" for m in ("dpcml", "dpcml_2") for a in ("user", "item")]
 
 
-def test_the_dial_gives_every_interest_its_share():
+def test_the_dial_serves_the_smaller_interest_of_the_member():
     rng = np.random.default_rng(0)
     likes = rng.random((40, 40)) < 0.5
     likes[:20, 20:] = likes[20:, :20] = False
@@ -128,8 +128,8 @@ def test_the_dial_gives_every_interest_its_share():
         assert (np.diff(scores) <= 0).all()
         assert [reason.interest for reason in reasons] == (ids >= 20).astype(int).tolist()
         shares.append(int((ids >= 20).sum()))
-    assert shares[0] <= shares[1] <= shares[2] == 4
-    assert 1 <= shares[1] <= 3
+    assert shares[0] <= shares[1] <= shares[2]
+    assert shares[0] < shares[2]
 
 
 def test_parameters_of_members_can_be_read_and_set():

@@ -5,6 +5,7 @@ from scipy import sparse
 from benchmarks.fold_in import FromHistories
 from dpcml import CML, DPCML, EASE, GFJA, Interest, Reason, evaluate
 from dpcml.data.synthetic import planted
+from dpcml.evaluation.groups import majority_category
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, UnknownIdError
 
 SMALL = {"dim": 8, "epochs": 25, "n_candidates": 6, "learning_rate": 0.01, "patience": None}
@@ -146,21 +147,36 @@ def test_reasons_turn_the_history_of_all_people_at_most_once(parts, monkeypatch)
     assert (parts.train.n_users, parts.train.n_items) not in turned
 
 
-def test_mix_turns_from_relevance_to_equal_service(model, parts):
-    users = np.arange(60)
+@pytest.mark.parametrize("by", ["interests", "categories", None])
+def test_the_larger_mix_the_fewer_items_of_the_largest_interest(model, parts, by):
+    users, train = np.arange(60), parts.train
     plain = model.recommend(users, n=10)[0]
-    assert (model.recommend(users, n=10, mix=0)[0] == plain).all()
-    spread, behind = {}, {}
-    for mix in (0.0, 0.5, 1.0):
-        _, _, reasons = model.recommend(users, n=10, mix=mix, explain=True)
-        counts = np.array([np.bincount([one.interest for one in row], minlength=3) for row in reasons])
-        shares = np.array([[{i.number: i.share for i in model.interests(u)}[c] for c in range(3)] for u in users])
-        behind[mix] = np.abs(counts / 10 - shares).mean()
-        spread[mix] = counts.std(axis=1).mean()
-    assert behind[0.5] < 0.06 < behind[0.0]
-    assert spread[1.0] < spread[0.5] < spread[0.0] + 0.5
+    assert (model.recommend(users, n=10, mix=0, mix_by=by)[0] == plain).all()
+    largest = [model.interests(user)[0].number for user in users]
+    major = majority_category(train)
+    found = []
+    for mix in (0.0, 0.3, 1.0):
+        ids, _, reasons = model.recommend(users, n=10, mix=mix, mix_by=by, explain=True)
+        if by == "interests":
+            found.append(sum(one.interest == c for row, c in zip(reasons, largest, strict=True) for one in row))
+        else:
+            matrix = train.items.attributes.matrix
+            found.append(sum(matrix[train.item_columns(row)][:, [major[u]]].sum() for u, row in enumerate(ids)))
+    assert found[0] > found[1] > found[2]
+
+
+def test_models_without_interests_mix_by_categories(parts):
+    ease = EASE().fit(parts.train)
+    assert ease.recommend(3, mix=1.0)[0].tolist() != ease.recommend(3)[0].tolist()
     with pytest.raises(ParameterError, match="EASE knows no interests to mix"):
-        EASE().fit(parts.train).recommend(3, mix=0.5)
+        ease.recommend(3, mix=0.5, mix_by="interests")
+    with pytest.raises(ParameterError, match="mix_by='genres'"):
+        ease.recommend(3, mix=0.5, mix_by="genres")
+    plain = EASE().fit(parts.train.csr)
+    with pytest.raises(ParameterError, match="EASE knows no interests to mix"):
+        plain.recommend(3, mix=0.5)
+    with pytest.raises(ParameterError, match="mix_by='categories': these items have none"):
+        plain.recommend(3, mix=0.5, mix_by="categories")
 
 
 def test_mixed_lists_hold_unseen_allowed_items_once(model, parts):

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from dpcml.retrieval import exact
-from dpcml.retrieval.exact import Catalogue, best_by_distance, best_by_scores, nothing_seen, queues_by_distance, seen_of
+from dpcml.retrieval.exact import Catalogue, best_by_distance, best_by_scores, nothing_seen, seen_of
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +53,6 @@ def test_of_equal_items_the_first_comes_first(world):
     _, items, _ = world
     best, _ = best_by_distance(items[[5]][:, None], Catalogue.of(items), 2, nothing_seen(1))
     assert best[0].tolist() == [5, 11]
-
-
-@pytest.mark.parametrize("n", [4, 700])
-def test_queues_hold_the_items_of_their_own_vector(world, n):
-    users, items, likes = world
-    queues, values = queues_by_distance(users, Catalogue.of(items), n, seen_of(likes))
-    truth = scores_of(users, items)
-    winner = truth.argmax(axis=1)
-    for c in range(3):
-        mine = np.where(winner == c, truth.max(axis=1), -np.inf)
-        expected = brute(mine, likes, n, np.arange(700))
-        assert (queues[:, c] == expected).all()
-        assert (np.diff(np.where(queues[:, c] < 0, -1e9, values[:, c]), axis=1) <= 0).all()
 
 
 def test_nobody_and_nothing():

@@ -2,78 +2,148 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
-from dpcml.retrieval.rerank import mixed_lists, targets
+from dpcml.data.items import Attributes
+from dpcml.retrieval.aspects import CategoryAspects, VectorAspects, mixed_lists, vector_affinity
+from dpcml.retrieval.rerank import FAMILIAR, RERANKERS, SMOOTHING, STRENGTH, CandidateLists, minority_weight, rerank
+from dpcml.utils.errors import ParameterError
 
-
-def twin(queues, scores, shares, n, mix):
-    """Build one list in plain Python, from the rule."""
-    has = [share > 0 for share in shares] if any(shares) else [True] * len(shares)
-    beyond, weight = max(0, 2 * mix - 1), min(1, 2 * mix)
-    equal = [h / sum(has) for h in has]
-    wanted = [(1 - beyond) * (s if any(shares) else e) + beyond * e for s, e in zip(shares, equal, strict=True)]
-    order = sorted((s for row, q in zip(scores, queues, strict=True) for s, i in zip(row, q, strict=True) if i >= 0))
-    order = order[::-1][:n]
-    scale = max(order[0] - order[-1], 1e-9) if order else 1
-    left = [[(i, s) for i, s in zip(q, row, strict=True) if i >= 0] for q, row in zip(queues, scores, strict=True)]
-    taken, found = [0] * len(queues), []
-    while len(found) < n and any(left):
-        offers = []
-        for c, queue in enumerate(left):
-            if queue:
-                behind = wanted[c] * (len(found) + 1) - taken[c]
-                offers.append((round((1 - weight) * queue[0][1] / scale + weight * behind, 7), queue[0][1], -c))
-        c = -max(offers)[2]
-        found.append(left[c].pop(0)[0])
-        taken[c] += 1
-    return found + [-1] * (n - len(found))
+MIXES = [0.0, 0.1, 0.4, 0.7, 1.0]
 
 
-@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.6, 1.0]), st.integers(1, 12))
-@settings(max_examples=60)
-def test_lists_are_those_of_the_twin(seed, mix, n):
+def world(seed, users=3, m=12, aspects=4):
+    """Return candidates of which some users have fewer."""
     rng = np.random.default_rng(seed)
-    queues = rng.permutation(40).reshape(1, 4, 10)
-    scores = -np.sort(rng.random((1, 4, 10)).astype(np.float32), axis=2)
-    lengths = rng.integers(0, 11, 4)
-    ended = np.arange(10) >= lengths[:, None]
-    queues[0][ended], scores[0][ended] = -1, -np.inf
-    shares = rng.multinomial(12, [0.6, 0.3, 0.1, 0.0]) / 12 if seed % 5 else np.zeros(4)
-    found, values = mixed_lists(queues, scores, shares[None], n, mix)
-    chosen = twin(queues[0].tolist(), scores[0].tolist(), shares.tolist(), n, mix)
-    assert sorted(found[0].tolist()) == sorted(chosen)
-    assert values[0].tolist() == sorted(values[0].tolist(), reverse=True)
-    by_item = dict(zip(queues.ravel().tolist(), scores.ravel().tolist(), strict=True))
-    assert values[0].tolist() == [by_item[i] if i >= 0 else -np.inf for i in found[0].tolist()]
+    items = np.argsort(rng.random((users, 50)), axis=1)[:, :m]
+    scores = -np.sort(-rng.standard_normal((users, m)), axis=1)
+    affinity = rng.random((users, m, aspects)) * (rng.random((users, m, aspects)) < 0.6)
+    affinity /= np.maximum(affinity.sum(axis=2, keepdims=True), 1e-12)
+    shares = rng.multinomial(20, [0.6, 0.25, 0.15, 0.0], users) / 20
+    ended = np.arange(m) >= rng.integers(2, m + 1, users)[:, None]
+    items[ended], scores[ended] = -1, -np.inf
+    return CandidateLists(items, scores, affinity, shares)
 
 
-@pytest.mark.parametrize(("mix", "counts"), [(0.5, [7, 2, 1]), (1.0, [3, 3, 4])])
-def test_interests_get_their_parts(mix, counts):
-    queues = np.arange(60).reshape(1, 3, 20)
-    scores = np.array([[-0.9], [-0.5], [-0.1]], np.float32) - np.arange(20, dtype=np.float32) / 100
-    found, _ = mixed_lists(queues, scores[None], np.array([[0.7, 0.2, 0.1]]), 10, mix)
-    assert np.bincount(found[0] // 20, minlength=3).tolist() == counts
+def losses(name, scores, affinity, shares, mix, places):
+    """Return how far each choice of one user's list is below the best that was left, in plain Python."""
+    count, interests = len(scores), range(len(shares))
+    span = max(scores) - min(scores) or 1
+    relevance = [(s - min(scores)) / span for s in scores]
+    mean = sum(scores) / count
+    deviation = (sum((s - mean) ** 2 for s in scores) / count) ** 0.5 or 1
+
+    def weight(i):
+        top = max(affinity[i]) or 1
+        typical = max(affinity[i][c] / top * shares[c] / max(shares) for c in interests)
+        return (1 - typical) * max(affinity[i][c] / top * shares[c] / (shares[c] + FAMILIAR) for c in interests)
+
+    def cosine(i, j):
+        dot, sizes = sum(x * y for x, y in zip(affinity[i], affinity[j], strict=True)), 1
+        for k in (i, j):
+            sizes *= sum(x * x for x in affinity[k]) ** 0.5
+        return dot / sizes if sizes else 0
+
+    def value(i, chosen):
+        if name == "minority":
+            return (scores[i] - mean) / deviation + STRENGTH * mix * weight(i)
+        if name == "mmr":
+            return (1 - mix) * relevance[i] - mix * max((cosine(i, j) for j in chosen), default=0)
+        if name == "xquad":
+            left = [np.prod([1 - affinity[j][c] for j in chosen]) for c in interests]
+            return (1 - mix) * relevance[i] + mix * sum(shares[c] * affinity[i][c] * left[c] for c in interests)
+        listed = [sum(affinity[j][c] for j in (*chosen, i)) / (len(chosen) + 1) for c in interests]
+        mixed = [(1 - SMOOTHING) * q + SMOOTHING * p for p, q in zip(shares, listed, strict=True)]
+        divergence = sum(p * np.log(p / q) for p, q in zip(shares, mixed, strict=True) if p)
+        return (1 - mix) * relevance[i] - mix * divergence
+
+    found = []
+    for k, place in enumerate(places):
+        left = [i for i in range(count) if i not in places[:k]]
+        found.append(max(value(i, places[:k]) for i in left) - value(place, places[:k]))
+    return found
 
 
-def test_zero_is_the_order_of_scores():
-    rng = np.random.default_rng(0)
-    queues, scores = rng.permutation(60).reshape(2, 3, 10), -np.sort(rng.random((2, 3, 10)).astype(np.float32), axis=2)
-    found, values = mixed_lists(queues, scores, np.full((2, 3), 1 / 3), 10, 0.0)
-    assert (np.diff(values, axis=1) <= 0).all()
-    assert (values == -np.sort(-scores.reshape(2, -1), axis=1)[:, :10]).all()
-    assert len(set(found[0])) == 10
+@pytest.mark.parametrize("name", list(RERANKERS))
+@pytest.mark.filterwarnings("error")
+@given(st.integers(0, 2**32), st.sampled_from(MIXES), st.integers(1, 9))
+@settings(max_examples=40, deadline=None)
+def test_each_choice_is_the_best_that_is_left(name, seed, mix, n):
+    given = world(seed)
+    places = RERANKERS[name](given, n, mix)
+    for u in range(len(given.items)):
+        count = int((given.items[u] >= 0).sum())
+        chosen = places[u, :count].tolist()
+        assert len(set(chosen)) == min(n, count)
+        parts = given.scores[u, :count].tolist(), given.affinity[u, :count].tolist(), given.shares[u].tolist()
+        assert max(losses(name, *parts, mix, chosen)) < 1e-9  # of nearly equal choices, rounding may take either
+        assert (given.items[u, places[u, count:]] == -1).all()
 
 
-def test_interests_without_a_share_get_nothing_while_others_have_items():
-    assert targets(np.array([[0.5, 0.5, 0.0], [0, 0, 0]]), 0.8)[0].tolist() == [0.5, 0.5, 0.0]
-    assert targets(np.array([[0.5, 0.5, 0.0], [0, 0, 0]]), 0.2)[1].tolist() == [1 / 3] * 3
+@pytest.mark.parametrize("name", list(RERANKERS))
+def test_zero_is_the_order_of_scores_and_lists_are_sorted_by_score(name):
+    given = world(1, users=20)
+    assert (rerank(name, given, 2, 0.0)[0] == given.items[:, :2]).all()
+    items, scores = rerank(name, given, 5, 0.8)
+    assert (np.diff(np.where(items < 0, -1e9, scores), axis=1) <= 0).all()
+    assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in items)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=40, deadline=None)
+def test_a_larger_mix_brings_items_of_smaller_interests_at_the_price_of_scores(seed):
+    given = world(seed, users=5)
+    weight, total = [], []
+    for mix in np.linspace(0, 1, 9):
+        places = RERANKERS["minority"](given, 2, mix)
+        weight.append(np.take_along_axis(minority_weight(given), places, 1).sum(axis=1))
+        total.append(np.take_along_axis(given.scores, places, 1).sum(axis=1))
+    assert (np.diff(weight, axis=0) >= -1e-9).all()
+    assert (np.diff(total, axis=0) <= 1e-9).all()
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("mix", [0.0, 0.3, 0.5, 1.0])
-def test_somebody_with_nothing_left_gets_nothing_without_a_warning(mix):
-    queues, scores = np.full((2, 2, 3), -1), np.full((2, 2, 3), -np.inf, dtype=np.float32)
-    queues[1, 0, 0], scores[1, 0, 0] = 7, -0.5
-    found, values = mixed_lists(queues, scores, np.array([[0.5, 0.5], [0.5, 0.5]]), 3, mix)
-    assert found.tolist() == [[-1, -1, -1], [7, -1, -1]]
-    assert values.tolist() == [[-np.inf] * 3, [-0.5, -np.inf, -np.inf]]
+@pytest.mark.parametrize("name", list(RERANKERS))
+@pytest.mark.parametrize("mix", MIXES)
+def test_somebody_with_nothing_left_or_no_history(name, mix):
+    items, scores = np.array([[-1, -1, -1], [7, -1, -1]]), np.array([[-np.inf] * 3, [-0.5, -np.inf, -np.inf]])
+    nothing = CandidateLists(items, scores.astype(np.float32), np.zeros((2, 3, 2)), np.zeros((2, 2)))
+    found, values = rerank(name, nothing, 2, mix)
+    assert found.tolist() == [[-1, -1], [7, -1]]
+    assert values.tolist() == [[-np.inf] * 2, [-0.5, -np.inf]]
+
+
+def test_an_unknown_name():
+    with pytest.raises(ParameterError, match="did you mean 'xquad'"):
+        rerank("xquadd", world(0), 2, 0.5)
+
+
+def test_vectors_that_repeat_or_own_nothing_are_no_interests():
+    vectors = np.array([[[0, 0], [1, 0], [1, 0], [0, 1]]], dtype=np.float32)
+    items = np.random.default_rng(0).random((6, 2)).astype(np.float32)
+    shares, candidates = np.array([[0.7, 0.3, 0, 0]]), np.arange(6)[None]
+    found = vector_affinity(vectors, shares, items, candidates)
+    assert (found[0, :, 2:] == 0).all()
+    assert found[:, :, :2] == pytest.approx(vector_affinity(vectors[:, :2], shares[:, :2], items, candidates))
+    assert found.sum(axis=2) == pytest.approx(np.ones((1, 6)))
+    unknown = vector_affinity(vectors, np.zeros((1, 4)), items, candidates)
+    assert (unknown[0, :, 1] == unknown[0, :, 2]).all()
+
+
+@pytest.mark.parametrize("by", ["vectors", "categories"])
+def test_blocks_of_users_do_not_matter(monkeypatch, by):
+    rng = np.random.default_rng(2)
+    likes = sparse.csr_array((rng.random((9, 30)) < 0.3).astype(np.float32))
+    genres = Attributes.from_sets([{"abcdef"[k] for k in rng.integers(0, 6, 2)} for _ in range(30)])
+    vectors, films = rng.random((9, 3, 4)).astype(np.float32), rng.random((30, 4)).astype(np.float32)
+    aspects = {
+        "vectors": VectorAspects(vectors, rng.dirichlet(np.ones(3), 9), films),
+        "categories": CategoryAspects(genres, likes),
+    }[by]
+    items = np.argsort(rng.random((9, 30)), axis=1)
+    scores = -np.sort(rng.random((9, 30)).astype(np.float32), axis=1)
+    whole = mixed_lists(aspects, items, scores, 5, 0.6)
+    monkeypatch.setattr("dpcml.retrieval.aspects.AFFINITY_BYTES", 1)
+    alone = mixed_lists(aspects, items, scores, 5, 0.6)
+    assert (whole[0] == alone[0]).all()
+    assert (whole[1] == alone[1]).all()

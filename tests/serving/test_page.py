@@ -127,7 +127,7 @@ def test_the_dial_mixes_the_list(client, opened, model):
     page.keyboard.press("End")
     wanted = expected(model, model.recommend(user, n=12, mix=1.0)[0])
     expect(page.locator(".list .what strong")).to_have_text(wanted)
-    assert "all interests alike" in page.get_attribute("#mix", "aria-valuetext")
+    assert "mostly smaller interests" in page.get_attribute("#mix", "aria-valuetext")
     assert "mix=1" in page.url
 
 

@@ -31,7 +31,10 @@ def recommend(
     out: Annotated[Path | None, typer.Option(help="Write the lists to this .parquet, .csv or .jsonl file.")] = None,
     n: N = 10,
     explain: Annotated[bool, typer.Option("--explain", help="Give a reason for each item.")] = False,
-    mix: Annotated[float, typer.Option(help="Interests. 0: best scores; 0.5: as in the history; 1: equal.")] = 0.0,
+    mix: Annotated[float, typer.Option(help="0: best scores; up to 1: more from the user's smaller interests.")] = 0.0,
+    mix_by: Annotated[
+        str | None, typer.Option(help="Mix by 'categories' (default where items have them) or 'interests' (vectors).")
+    ] = None,
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only such items: category=Horror, title=alien.")
     ] = None,
@@ -48,6 +51,7 @@ def recommend(
     model = load(folder)
     options: dict[str, Any] = {
         "mix": mix,
+        "mix_by": mix_by,
         "where": parse_filters(where or ()),
         "exclude_seen": not seen,
         "explain": explain,

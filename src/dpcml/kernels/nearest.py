@@ -120,30 +120,3 @@ def nearest_top_k(cross, user_squares, item_squares, columns, seen_ptr, seen, fo
                 if not is_positive(seen, seen_ptr[u], seen_ptr[u + 1], item):
                     insert(best, best_scores, u, found[u], item, scores[i])
                     found[u] = min(found[u] + 1, n)
-
-
-@cached_njit(nogil=True, fastmath=NO_NAN)
-def nearest_top_k_by_vector(
-    cross, user_squares, item_squares, columns, seen_ptr, seen, found, best, best_scores, start, stop
-):
-    """Merge a tile of items into the top n of each of a user's vectors; an item belongs to the vector nearest to it.
-
-    Takes what `nearest_top_k` takes, but ``found``, ``best`` and ``best_scores`` have a row for each vector, of shapes
-    (users * vectors,) and (users * vectors, n).
-    """
-    n_vectors, n_items = cross.shape[1], cross.shape[2]
-    n, two = best.shape[1], np.float32(2)
-    for u in range(start, stop):
-        for i in range(n_items):
-            winner, score = 0, two * cross[u, 0, i] - user_squares[u, 0]
-            for c in range(1, n_vectors):
-                other = two * cross[u, c, i] - user_squares[u, c]
-                if other > score:
-                    winner, score = c, other
-            score -= item_squares[i]
-            row = u * n_vectors + winner
-            if found[row] == n and score <= best_scores[row, n - 1]:
-                continue
-            if not is_positive(seen, seen_ptr[u], seen_ptr[u + 1], columns[i]):
-                insert(best, best_scores, row, found[row], columns[i], score)
-                found[row] = min(found[row] + 1, n)

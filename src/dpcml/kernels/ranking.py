@@ -1,4 +1,4 @@
-"""Ranks of held-out items, top-k lists, and lists merged from a user's interests.
+"""Ranks of held-out items, and top-k lists.
 
 Kernels work on the rows ``start`` to ``stop`` and release the interpreter lock, so that several threads can share the
 rows. Larger scores are better.
@@ -105,48 +105,6 @@ def insert(best, best_scores, row, found, item, score):
         place -= 1
     best_scores[row, place] = score
     best[row, place] = item
-
-
-@cached_njit(nogil=True)
-def mix_lists(queues, scores, wanted, weight, scale, best, best_scores, start, stop):
-    """Merge the lists of a user's interests into one: each position takes the next item of one interest, greedily.
-
-    Parameters
-    ----------
-    queues, scores
-        Items of each interest and their scores, best first, -1 where they end; shape (users, C, m).
-    wanted
-        Share of the list that each interest should get; shape (users, C).
-    weight
-        Weight of the shares, from 0 (only scores count) to 1 (only the shares count).
-    scale
-        Difference in score that counts as much as one position; shape (users,).
-    best, best_scores
-        Outputs of shape (users, n), -1 and minus infinity where there are fewer.
-    """
-    n_vectors, length = queues.shape[1], queues.shape[2]
-    n = best.shape[1]
-    heads = np.empty(n_vectors, dtype=np.int64)
-    for u in range(start, stop):
-        heads[:] = 0
-        for place in range(n):
-            chosen, value = -1, -np.inf
-            for c in range(n_vectors):
-                if heads[c] == length or queues[u, c, heads[c]] < 0:
-                    continue
-                offered = scores[u, c, heads[c]]
-                behind = wanted[u, c] * (place + 1) - heads[c]
-                mine = (1 - weight) * offered / scale[u] + weight * behind
-                # a tolerance, so that rounding does not decide between interests that are equally far behind
-                if chosen < 0 or mine > value + 1e-9 or (mine > value - 1e-9 and offered > best_scores[u, place]):
-                    chosen, value = c, mine
-                    best_scores[u, place] = offered
-            if chosen < 0:
-                best[u, place:] = -1
-                best_scores[u, place:] = -np.inf
-                break
-            best[u, place] = queues[u, chosen, heads[chosen]]
-            heads[chosen] += 1
 
 
 @cached_njit(nogil=True)

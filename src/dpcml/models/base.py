@@ -14,13 +14,15 @@ from scipy import sparse
 import dpcml
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.models.parameters import Removed, check_sizes, current_params
+from dpcml.retrieval.aspects import Aspects, CategoryAspects, mixed_lists
 from dpcml.retrieval.exact import best_by_scores
 from dpcml.retrieval.explain import Reason, by_cooccurrence
 from dpcml.retrieval.request import UserBatch, allowed_items, likes_of
+from dpcml.retrieval.rerank import pool_size
 from dpcml.training.checkpoint import Checkpoint, with_old_keywords
 from dpcml.training.trainer import Callback, FitOptions
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
-from dpcml.utils.checks import at_least, check_array, csr_from_arrays, csr_to_arrays, one_id, share
+from dpcml.utils.checks import at_least, check_array, choice, csr_from_arrays, csr_to_arrays, one_id, share
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
 from dpcml.utils.memory import check_memory
 
@@ -28,6 +30,8 @@ STATES = 3  # copies of the vectors while training: themselves and, for each num
 
 if TYPE_CHECKING:
     from dpcml.models.multi_interest import MultiInterest
+
+MIX_BY = ("categories", "interests")
 
 
 class Lists(NamedTuple):
@@ -322,6 +326,7 @@ class Recommender(ABC):
         items: Sequence[Any] | Array | None = None,
         where: Mapping[str, Any] | None = None,
         mix: float = 0.0,
+        mix_by: str | None = None,
         explain: bool = False,
     ) -> tuple[Any, ...]:
         """Return the best items for one user or several.
@@ -340,8 +345,11 @@ class Recommender(ABC):
             Conditions on items: ``{"category": "Horror"}``, or a list of values of which one must match; ``title``
             matches a part of the title.
         mix
-            For models with interests, from 0 (the best scores) over 0.5 (interests in the shares they have in the
-            history) to 1 (equal shares).
+            From 0 (the best scores) to 1: the larger, the more items from outside the user's largest interest. The
+            list is sorted by score in any case.
+        mix_by
+            What an interest is: ``categories`` of the items, or ``interests``, the vectors of a user, which DPCML and
+            GFJA have. By default categories where the data have them.
         explain
             Also return reasons.
 
@@ -364,7 +372,9 @@ class Recommender(ABC):
         train = self.check_fitted()
         batch = UserBatch.known(train, train.user_rows(users))
         candidates = allowed_items(train, items, where)
-        lists = self.top_items(batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, explain=explain)
+        lists = self.top_items(
+            batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, mix_by=mix_by, explain=explain
+        )
         return self._with_ids(lists, np.ndim(users) == 0, explain)
 
     def recommend_new(
@@ -376,6 +386,7 @@ class Recommender(ABC):
         items: Sequence[Any] | Array | None = None,
         where: Mapping[str, Any] | None = None,
         mix: float = 0.0,
+        mix_by: str | None = None,
         explain: bool = False,
     ) -> tuple[Any, ...]:
         """Return the best items for users who were not in the training data, from the items they like.
@@ -384,7 +395,7 @@ class Recommender(ABC):
         ----------
         history
             External ids of the items that one user likes, or a sequence of such sequences, one per user.
-        n, exclude_seen, items, where, mix, explain
+        n, exclude_seen, items, where, mix, mix_by, explain
             As for `recommend`; seen items are those in the history.
 
         Returns
@@ -402,7 +413,9 @@ class Recommender(ABC):
         train = self.check_fitted()
         likes, single = likes_of(history, train)
         batch, candidates = UserBatch(likes), allowed_items(train, items, where)
-        lists = self.top_items(batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, explain=explain)
+        lists = self.top_items(
+            batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, mix_by=mix_by, explain=explain
+        )
         return self._with_ids(lists, single, explain)
 
     def top_items(
@@ -413,6 +426,7 @@ class Recommender(ABC):
         candidates: BoolArray | None = None,
         exclude_seen: bool = True,
         mix: float = 0.0,
+        mix_by: str | None = None,
         explain: bool = False,
     ) -> Lists:
         """Return the best items of a batch of users by position; `recommend` adds external ids.
@@ -421,7 +435,7 @@ class Recommender(ABC):
         ----------
         users
             Users with the items they like.
-        n, exclude_seen, mix, explain
+        n, exclude_seen, mix, mix_by, explain
             As for `recommend`.
         candidates
             Mask of the items that may be recommended, shape (items,); all by default.
@@ -429,26 +443,66 @@ class Recommender(ABC):
         train = self.check_fitted()
         at_least("n", n, 1)
         share("mix", mix)
+        if mix_by is not None:
+            choice("mix_by", mix_by, MIX_BY)
         allowed = np.ones(train.n_items, dtype=bool) if candidates is None else candidates
         longest = min(int(n), int(np.count_nonzero(allowed)))  # a sum would take as long as a search in an index
         items, scores, reasons = [], [], list[list[Reason]]()
         for block in users.blocks(self.users_per_block or max(len(users), 1)):
-            best, values = self._best(block, longest, allowed, exclude_seen, float(mix))
+            best, values = self._mixed(block, longest, allowed, exclude_seen, float(mix), mix_by)
             items.append(best)
             scores.append(values)
             if explain:
                 reasons += self._reasons(block, best)
         return Lists(np.concatenate(items), np.concatenate(scores), reasons)
 
-    def _best(
-        self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
+    def _mixed(
+        self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool, mix: float, mix_by: str | None
     ) -> tuple[IntArray, FloatArray]:
-        """Return positions and scores of the best items of each user; shape (users, n), -1 where they run out."""
-        if mix:
+        """Return lists as `_best` does, re-ranked for the users' smaller interests."""
+        if not mix:
+            return self._best(users, n, allowed, exclude_seen)
+        aspects = self.aspects(users, mix_by)
+        pool = min(pool_size(n), int(np.count_nonzero(allowed)))
+        return mixed_lists(aspects, *self._best(users, pool, allowed, exclude_seen), n, mix)
+
+    def aspects(self, users: UserBatch, by: str | None = None) -> Aspects:
+        """Return what the lists of some users are mixed by, for a re-ranker.
+
+        Parameters
+        ----------
+        users
+            Users with the items they like.
+        by
+            As ``mix_by`` of `recommend`.
+
+        Examples
+        --------
+        >>> from dpcml import Popularity, planted
+        >>> data = planted(50, 60).data
+        >>> users = UserBatch.known(data, np.arange(3))
+        >>> Popularity().fit(data).aspects(users).shares.shape
+        (3, 12)
+        """
+        attributes = self.check_fitted().items.attributes
+        if by == "categories" and attributes is None:
+            raise ParameterError("mix_by='categories': these items have none; read the data with items=...")
+        if by != "interests" and attributes is not None:
+            return CategoryAspects(attributes, users.likes)
+        interests = self._interest_aspects(users)
+        if interests is None:
             name = type(self).__name__
             raise ParameterError(
-                f"mix={mix:g}: {name} knows no interests to mix; leave mix at 0, or use dpcml, cml or gfja"
+                f"mix: {name} knows no interests to mix; leave mix at 0, use data with categories, or dpcml or gfja"
             )
+        return interests
+
+    def _interest_aspects(self, users: UserBatch) -> Aspects | None:
+        """Return the interests that the model has found, None if it knows none."""
+        return None
+
+    def _best(self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
+        """Return positions and scores of the best items of each user; shape (users, n), -1 where they run out."""
 
         def score(first: int, last: int) -> FloatArray:
             return self._score_batch(users.part(first, last))

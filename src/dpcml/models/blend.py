@@ -19,18 +19,16 @@ from dpcml.models.dpcml import DPCML
 from dpcml.models.ease import EASE
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.parameters import MODELS, current_params, register
+from dpcml.retrieval.aspects import Aspects
 from dpcml.retrieval.explain import Reason
 from dpcml.retrieval.profile import Interest
 from dpcml.retrieval.request import UserBatch
-from dpcml.retrieval.rerank import mixed_lists
 from dpcml.training.checkpoint import Checkpoint
 from dpcml.training.trainer import FitOptions
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, check_array, positive
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 from dpcml.utils.threads import thread_count
-
-POOL = 1000  # items with the best scores from which mixed lists are made, at least
 
 
 @register("blend")
@@ -361,39 +359,15 @@ class Blend(Recommender):
         found = self.multi_interest
         return super()._user_similarity(row) if found is None else found._user_similarity(row)
 
-    def _best(
-        self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
-    ) -> tuple[IntArray, FloatArray]:
+    def _interest_aspects(self, users: UserBatch) -> Aspects | None:
+        found = self.multi_interest
+        return None if found is None else found._interest_aspects(users)
+
+    def _best(self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
         found = self.multi_interest
         if found is not None:
             found.batch_vectors(users)  # once for scores, interests and reasons
-        if not mix or found is None:
-            return super()._best(users, n, allowed, exclude_seen, mix)
-        pool = min(max(POOL, 10 * n), int(np.count_nonzero(allowed)))
-        best, scores = super()._best(users, pool, allowed, exclude_seen, 0.0)
-        vectors = found.batch_vectors(users)
-        shares = np.reshape([profile.shares for profile in found.batch_profiles(users)], vectors.shape[:2])
-        queues, queue_scores = _queues(best, scores, vectors, found.item_vectors_, n)
-        return mixed_lists(queues, queue_scores, shares, n, mix)
-
-
-def _queues(
-    best: IntArray, scores: FloatArray, vectors: FloatArray, items: FloatArray, n: int
-) -> tuple[IntArray, FloatArray]:
-    """Return the best n items of each interest: those that are nearest to its vector, in the order of their scores."""
-    n_users, n_vectors = vectors.shape[:2]
-    queues = np.full((n_users, n_vectors, n), -1, dtype=np.int64)
-    queue_scores = np.full(queues.shape, -np.inf, dtype=np.float32)
-    squares = np.einsum("id,id->i", items, items)
-    for user in range(n_users):
-        own = best[user][best[user] >= 0]
-        apart = squares[own] - 2 * vectors[user] @ items[own].T + (vectors[user] ** 2).sum(axis=1)[:, None]
-        nearest = apart.argmin(axis=0)
-        for c in range(n_vectors):
-            mine = np.flatnonzero(nearest == c)[:n]
-            queues[user, c, : len(mine)] = own[mine]
-            queue_scores[user, c, : len(mine)] = scores[user, mine]
-    return queues, queue_scores
+        return super()._best(users, n, allowed, exclude_seen)
 
 
 def _named(models: Sequence[Recommender]) -> dict[str, Recommender]:

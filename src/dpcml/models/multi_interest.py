@@ -16,19 +16,12 @@ from dpcml.evaluation.evaluate import validation
 from dpcml.models.base import Recommender
 from dpcml.models.partial import grow
 from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
-from dpcml.retrieval.exact import (
-    Catalogue,
-    VectorScorer,
-    best_by_distance,
-    nearest_scores,
-    nearest_vector,
-    queues_by_distance,
-)
+from dpcml.retrieval.aspects import VectorAspects
+from dpcml.retrieval.exact import Catalogue, VectorScorer, best_by_distance, nearest_scores, nearest_vector
 from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.profile import Interest, UserProfile, distances
 from dpcml.retrieval.request import UserBatch, likes_of
-from dpcml.retrieval.rerank import mixed_lists
 from dpcml.training.engine import Engine, TrainConfig, objective_of
 from dpcml.training.init import INITS
 from dpcml.training.order import default_user_run
@@ -380,23 +373,22 @@ class MultiInterest(Recommender):
 
     # Lists and interests
 
-    def _best(
-        self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool, mix: float
-    ) -> tuple[IntArray, FloatArray]:
+    def _best(self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
         catalogue: Catalogue = self._cached("catalogue", lambda: Catalogue.of(self.item_vectors_))
         if not allowed.all():
             catalogue = catalogue.only(np.flatnonzero(allowed))
         vectors, seen = self._vectors(users), users.seen(exclude_seen)
         index = self._index() if n <= BY_INDEX and allowed.all() else None
-        if mix:
-            shares = np.reshape([profile.shares for profile in self._profiles(users)], vectors.shape[:2])
-            queues, queue_scores = queues_by_distance(vectors, catalogue, n, seen)
-            best, scores = mixed_lists(queues, queue_scores, shares, n, mix)
-        elif index is not None:
+        if index is not None:
             best, scores = best_with_index(index, vectors, catalogue, n, seen)
         else:
             best, scores = best_by_distance(vectors, catalogue, n, seen)
         return best, self._from_distance(scores)
+
+    def _interest_aspects(self, users: UserBatch) -> VectorAspects:
+        vectors = self._vectors(users)
+        shares = np.reshape([profile.shares for profile in self._profiles(users)], vectors.shape[:2])
+        return VectorAspects(vectors, shares, self.item_vectors_)
 
     def _profiles(self, users: UserBatch) -> list[UserProfile]:
         """Return the profile of each user, made once per batch."""

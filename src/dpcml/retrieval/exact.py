@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpcml.kernels.nearest import nearest_of_pairs, nearest_top_k, nearest_top_k_by_vector, score_by_nearest
+from dpcml.kernels.nearest import nearest_of_pairs, nearest_top_k, score_by_nearest
 from dpcml.kernels.ranking import top_k
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray, repeats_first
 from dpcml.utils.threads import over_rows
@@ -215,43 +215,6 @@ def best_by_distance(users: FloatArray, catalogue: Catalogue, n: int, seen: Seen
     return best, best_scores
 
 
-def queues_by_distance(users: FloatArray, catalogue: Catalogue, n: int, seen: Seen) -> tuple[IntArray, FloatArray]:
-    """Return, for each of each user's vectors, the best of the items that are nearer to it than to the others.
-
-    Takes what `best_by_distance` takes.
-
-    Returns
-    -------
-    queues, scores
-        Shape (users, C, n), best first, -1 and minus infinity where candidates run out; no item stands in two queues.
-
-    Examples
-    --------
-    >>> ann = np.array([[[0, 0], [3, 4]]], dtype=np.float32)
-    >>> films = np.array([[0, 2], [3, 4], [0, 1]], dtype=np.float32)
-    >>> queues_by_distance(ann, Catalogue.of(films), 2, nothing_seen(1))[0].tolist()
-    [[[2, 0], [1, -1]]]
-    """
-    n_vectors = users.shape[1]
-    queues, values = _empty((len(users) * n_vectors, n))
-
-    def merge(first: int, last: int, mine: Seen, tiles: Iterator[_Tile]) -> None:
-        rows = slice(first * n_vectors, last * n_vectors)
-        if n > LONG:
-            scores = np.concatenate([_scores(*tile) for tile in tiles], axis=2)
-            lost = np.arange(n_vectors)[:, None] != scores.argmax(axis=1)[:, None]
-            scores = np.where(lost, np.float32(-np.inf), scores).reshape(-1, scores.shape[2])
-            queues[rows], values[rows] = _sorted(scores, catalogue.positions, n, mine, n_vectors)
-            return
-        found = np.zeros((last - first) * n_vectors, dtype=np.int64)
-        for tile in tiles:
-            given = *tile, *mine, found, queues[rows], values[rows]
-            over_rows(lambda a, b: nearest_top_k_by_vector(*given, a, b), last - first)  # noqa: B023
-
-    _walk(users, catalogue, seen, merge)
-    return queues.reshape(-1, n_vectors, n), values.reshape(-1, n_vectors, n)
-
-
 def _walk(
     users: FloatArray, catalogue: Catalogue, seen: Seen, merge: Callable[[int, int, Seen, Iterator[_Tile]], None]
 ) -> None:
@@ -292,13 +255,11 @@ def _top(scores: FloatArray, users: IntArray, n: int, seen: Seen) -> tuple[IntAr
     return best, best_scores
 
 
-def _sorted(
-    scores: FloatArray, positions: IntArray, n: int, seen: Seen, per_user: int = 1
-) -> tuple[IntArray, FloatArray]:
+def _sorted(scores: FloatArray, positions: IntArray, n: int, seen: Seen) -> tuple[IntArray, FloatArray]:
     """Return the best of each row by sorting all of it; of equal scores, the lower position first."""
     best, best_scores = _empty((len(scores), n))
     for u, row in enumerate(scores):
-        mine = slice(*seen[0][u // per_user : u // per_user + 2])
+        mine = slice(*seen[0][u : u + 2])
         left = ~np.isin(positions, seen[1][mine]) & (row > -np.inf)
         order = np.flatnonzero(left)
         order = order[np.argsort(-row[order], kind="stable")][:n]

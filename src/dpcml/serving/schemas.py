@@ -51,7 +51,7 @@ class RecommendOptions(BaseModel):
         0.0,
         ge=0,
         le=1,
-        description="Share of each interest in the list. 0: best scores only; 0.5: as in the history; 1: equal shares.",
+        description="0: best scores only; the larger, the more items from outside the user's largest interest.",
     )
     explain: StrictBool = Field(False, description="Give a reason for each item.")
     exclude: Annotated[list[Id], Field(max_length=MAX_CANDIDATES)] | None = Field(

@@ -8,7 +8,8 @@ import { startTheme } from "./theme.js";
 import { interestCard, oneList, plainHistory, shares } from "./views.js";
 
 const N = 12; // length of the list
-const EACH = 6; // recommended items per interest
+const EACH = 6; // recommended items per interest, at most
+const POOL = 100; // best items, from which each interest shows its own
 
 const state = { person: null, liked: [], mix: 0, compare: false, models: [], maps: {}, turn: 0 };
 const composing = () => find("tab-new").getAttribute("aria-selected") === "true";
@@ -73,7 +74,7 @@ async function ask(person, model) {
       api.recommend(person, model.name, { n: N, mix: model.capabilities.interests ? state.mix : 0 }),
       (state.maps[model.name] ||= api.itemMap(model.name)),
     ]);
-    const each = groups.length > 1 ? await api.recommend(person, model.name, { n: EACH * groups.length, mix: 1 }) : list;
+    const each = groups.length > 1 ? await api.recommend(person, model.name, { n: POOL }) : list;
     const past = model.capabilities.interests ? [] : person.items || await api.history(person.user, model.name);
     return { model, groups, list, each, map, past };
   } catch (problem) {
@@ -97,7 +98,7 @@ function column(found) {
   const marks = legend(groups);
   const like = composing() ? add : null;
   const cards = groups.map((one) => interestCard(one, marks.get(one.number),
-    each.filter((item) => item.reason?.interest === one.number), like));
+    each.filter((item) => item.reason?.interest === one.number).slice(0, EACH), like));
   const picture = drawMap(map, { interests: groups, past, recommended: list, marks, like });
   return make("section", { class: "column", "aria-label": model.model_class }, title,
     make("section", { class: "card recommended" }, make("h3", {}, "Recommended"),
@@ -169,7 +170,7 @@ function startTabs() {
 
 function startDial() {
   const say = () => {
-    const words = state.mix < 0.25 ? "best matches" : state.mix < 0.75 ? "as in the history" : "all interests alike";
+    const words = state.mix < 0.25 ? "best matches" : state.mix < 0.75 ? "more from smaller interests" : "mostly smaller interests";
     find("mix").setAttribute("aria-valuetext", `${Math.round(100 * state.mix)} percent, ${words}`);
     find("mix").style.setProperty("--at", `${100 * state.mix}%`);
   };
