@@ -295,7 +295,8 @@ def interests(
     """Compare DPCML and its blend with searched others: accuracy, minority recall, interest agreement, coverage."""
     from benchmarks.interests import METRICS, bench_interests
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("benchmarks").setLevel(logging.INFO)
     sets = [bench_interests(name, seeds=seeds, trials=trials) for name in data or ["planted"]]
     found: dict[str, Any] = {"benchmark": "interests", "sets": sets}
     for one in found["sets"]:

@@ -98,14 +98,17 @@ def bench_interests(
     tried: list[dict[str, Any]] = []
     found: dict[str, dict[str, Any]] = {name: settings if name == models[0] else {} for name in models}
     for seed in range(seeds):
-        parts = likes.split((0.6, 0.2, 0.2), seed)
-        for name in models:
+        parts, members = likes.split((0.6, 0.2, 0.2), seed), dict[str, Recommender]()
+        for name in sorted(models, key=lambda name: name != "blend"):  # its members need not be fitted twice
             try:
                 if seed == 0 and name in SEARCH:
                     rows = search(name, parts, [found[name], *SEARCH[name][: trials - 1]])
                     tried += rows
                     found[name] = max(rows, key=lambda row: row["validation"])["parameters"]
-                model = _seeded(create(name, **found[name]), seed).fit(parts.train, valid=parts.valid)
+                model = members.get(name) if not found[name] else None
+                if model is None:
+                    model = _seeded(create(name, **found[name]), seed).fit(parts.train, valid=parts.valid)
+                members |= {one.name: one for one in getattr(model, "members_", ())}
             except MissingExtraError as error:
                 skipped[name] = str(error)
                 continue
@@ -113,6 +116,7 @@ def bench_interests(
             print_progress(data, seed, name, reports[name][-1])
         if world is not None:
             reports.setdefault(ORACLE, []).append(_evaluate(world.oracle(parts.train, parts.valid), parts))
+    reports = {name: reports[name] for name in (*models, ORACLE) if name in reports}
     return {
         "benchmark": "interests",
         "data": data,

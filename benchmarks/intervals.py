@@ -51,8 +51,8 @@ def interval(means: FloatArray, level: float = LEVEL) -> tuple[float, float]:
 
     Examples
     --------
-    >>> interval(np.arange(101.0), 0.9)
-    (5.0, 95.0)
+    >>> interval(np.arange(101.0), 0.5)
+    (25.0, 75.0)
     """
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return low, high

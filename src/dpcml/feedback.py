@@ -44,7 +44,7 @@ class Feedback:
     >>> Feedback("ann", 7, "love", time=0.0)
     Traceback (most recent call last):
     ...
-    dpcml.utils.errors.ParameterError: action='love': must be one of like, dislike, hide, clear
+    dpcml.utils.errors.ParameterError: action='love': known: clear, dislike, hide, like
     """
 
     user: int | str

@@ -130,7 +130,7 @@ def load_with_card(
     >>> with tempfile.TemporaryDirectory() as place:
     ...     model, card = load_with_card(save(EASE(l2=2.0).fit(np.eye(4)), Path(place) / "ease"))
     >>> model.l2, card["parameters"]
-    (2.0, {'l2': 2.0})
+    (2.0, {'l2': 2.0, 'form': 'auto', 'k': 200})
     """
     with _opened(folder, (CARD, *FILES)) as files:
         card = _card_of(folder, files.get(CARD), check)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dpcml import Report, evaluate, load, save
 from dpcml.cli import app
 from dpcml.data.readers import read
-from dpcml.storage import CARD, read_card
+from dpcml.storage import CARD, read_card, signed
 
 
 @pytest.fixture(autouse=True)
@@ -116,5 +116,5 @@ def test_bad_input(folder, arguments, message):
 def test_another_split_than_then_is_refused(folder):
     card = json.loads((folder / "m" / CARD).read_text())
     card["record"]["split"]["seed"] = 8
-    (folder / "m" / CARD).write_text(json.dumps(card))
+    (folder / "m" / CARD).write_text(json.dumps(signed(card)))
     assert f"was {card['split_hash']}" in run("m", code=2)

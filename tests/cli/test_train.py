@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
-from dpcml import DPCML, EASE, load
+from dpcml import DPCML, EASE, Blend, load
 from dpcml.cli import app
 from dpcml.data.synthetic import planted
 from dpcml.models.presets import PRESETS
@@ -39,11 +39,13 @@ def test_json_is_the_last_line_and_the_model_is_there(folder):
     found = json.loads(done.stdout.splitlines()[-1])
     assert json.loads(done.stdout) == found
     assert {"out", "model", "seconds", "epochs", "best_epoch", "positives_per_second"} <= found.keys()
-    assert (found["out"], found["model"], found["epochs"], found["seed"]) == ("m", "dpcml", 4, 5)
+    assert (found["out"], found["model"], found["epochs"], found["seed"]) == ("m", "blend", 4, 5)
     assert 1 <= found["best_epoch"] <= 4
     assert found["positives_per_second"] > 0
     assert "guessed" in done.stderr, "says what it guessed of the file"
-    model = load("m")
+    blend = load("m")
+    assert isinstance(blend, Blend), "the recommended model"
+    model = blend.multi_interest
     assert isinstance(model, DPCML)
     assert (model.dim, model.random_state, model.user_vectors_.shape) == (8, 5, (120, 2, 8))
     assert model.train_.split_hash == found["split"]["hash"]
@@ -57,7 +59,7 @@ def test_models_with_other_seeds_share_a_split(folder):
     ]
     hashes = [one["split"]["hash"] for one in found]
     assert hashes[0] == hashes[1] != hashes[2]
-    first, second = (load_file(f"m{k}/{MODEL}")["item_vectors_"] for k in range(2))
+    first, second = (load_file(f"m{k}/{MODEL}")["dpcml.item_vectors_"] for k in range(2))
     assert (first != second).any()
 
 
@@ -117,13 +119,13 @@ def test_threads_do_not_change_the_bits(folder):
     [
         (["--model", "dpcml3"], "unknown model or preset 'dpcml3': did you mean 'dpcml"),
         (["--model", "eaze"], "did you mean 'ease'?"),
-        (["--set", "lerning_rate=1"], "no parameter 'lerning_rate': did you mean 'learning_rate'?"),
+        (["--set", "lerning_rate=1"], "no parameter 'lerning_rate': did you mean 'dpcml__learning_rate'?"),
         (["--model", "ease", "--set", "l3=1"], "EASE has no parameter 'l3'"),
         (["--set", "diversity=[0.5, 0.1]"], "the lower bound must not exceed the upper one"),
         (["--set", 'diversity=["a", 0.1]'], "diversity="),
         (["--set", "diversity=0.1"], "diversity=0.1"),
         (["--set", "n_vectors=0"], "n_vectors=0: must be"),
-        (["--set", "n_vectors=two"], "n_vectors='two': must be"),
+        (["--set", "n_vectors=two"], "n_vectors='two': known: adaptive"),
         (["--set", "margin=-1"], "margin=-1: must be"),
         (["--set", "margin=nan"], "margin=nan: must be"),
         (["--set", "dim=0"], "dim=0: must be"),

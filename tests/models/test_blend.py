@@ -107,7 +107,8 @@ def test_two_multi_interest_members_keep_their_own_vectors(split):
     best[split.train.of(3)] = -np.inf
     np.testing.assert_allclose(scores, np.sort(best)[::-1][:5], rtol=1e-5)
     assert two.recommend_new([100, 101], n=5)[0].shape == (5,)
-    assert list(two.to_arrays())[1:] == [f"{m}.{a}_vectors_" for m in ("dpcml", "dpcml_2") for a in ("user", "item")]
+    expected = {f"{m}.{a}_vectors_" for m in ("dpcml", "dpcml_2") for a in ("user", "item")}
+    assert expected < set(two.to_arrays())
 
 
 def test_the_dial_serves_the_smaller_interest_of_the_member():
@@ -135,7 +136,7 @@ def test_the_dial_serves_the_smaller_interest_of_the_member():
 def test_parameters_of_members_can_be_read_and_set():
     blend = Blend([EASE(l2=7.0), ItemKNN(), EASE()])
     assert blend.get_params()["ease__l2"] == 7.0
-    assert blend.get_params()["ease_2__l2"] == 100.0
+    assert blend.get_params()["ease_2__l2"] is None
     assert "ease__l2" not in blend.get_params(deep=False)
     blend.set_params(ease_2__l2=3.0, itemknn__k=5, metric="P@3")
     assert (blend.models[2].l2, blend.models[1].k, blend.metric) == (3.0, 5, "P@3")

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from dpcml import Interactions
 from dpcml.data.synthetic import planted
-from dpcml.training.init import CLUSTER_DIM, INITS, LEAN, _right_factor, _spectrum, user_clusters
+from dpcml.training.init import CLUSTER_DIM, INITS, LEAN, _right_factor, spectrum_of, user_clusters
 
 
 @pytest.mark.parametrize("name", list(INITS))
@@ -65,7 +65,7 @@ def test_factor_spans_the_leading_singular_vectors():
 
 
 def test_clusters_are_found_in_the_leading_coordinates_but_the_first(likes):
-    points = _spectrum(likes, 20, np.random.default_rng(0))
+    points = spectrum_of(likes, 20, np.random.default_rng(0))
     counts = np.full(likes.n_users, 3)
     found = user_clusters(likes, points, counts)
     other = points.copy()
@@ -80,7 +80,7 @@ def test_cluster_start_lies_between_the_mean_of_all_items_and_of_a_cluster(likes
     rng = np.random.default_rng(0)
     users, items = INITS["clusters"](likes, counts, 8, rng)
     assert users.shape == (likes.n_users, 4, 8)
-    owner = user_clusters(likes, _spectrum(likes, 8, np.random.default_rng(0)), counts)
+    owner = user_clusters(likes, spectrum_of(likes, 8, np.random.default_rng(0)), counts)
 
     def unit(row):
         return row / np.linalg.norm(row)

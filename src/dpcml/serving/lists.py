@@ -27,7 +27,7 @@ from dpcml.utils.errors import UnknownIdError
 USERS_AT_ONCE = 32  # of a batch; in between, the server looks whether the client still waits
 
 
-class Candidates(NamedTuple):
+class CandidateFilter(NamedTuple):
     """What may be recommended."""
 
     allowed: BoolArray | None  # None for all items
@@ -124,7 +124,7 @@ def item_columns(loaded: LoadedModel, ids: Sequence[Any], on_unknown: str) -> tu
     return found[found >= 0], [json_id(one) for one, place in zip(ids, found.tolist(), strict=True) if place < 0]
 
 
-def candidates_of(loaded: LoadedModel, asked: RecommendOptions) -> Candidates:
+def candidates_of(loaded: LoadedModel, asked: RecommendOptions) -> CandidateFilter:
     """Return what may be recommended, from the filters of a request."""
     train, allowed, unknown = loaded.model.train_, None, list[Any]()
     if asked.items is not None or asked.where is not None:
@@ -136,10 +136,10 @@ def candidates_of(loaded: LoadedModel, asked: RecommendOptions) -> Candidates:
                 train.item_columns(asked.items)  # raises the error that names an id
         allowed = allowed_items(train, ids, asked.where)
     excluded, more = item_columns(loaded, asked.exclude or [], asked.on_unknown)
-    return Candidates(allowed, np.unique(excluded).astype(np.int32), [*unknown, *more])
+    return CandidateFilter(allowed, np.unique(excluded).astype(np.int32), [*unknown, *more])
 
 
-def _best(loaded: LoadedModel, batch: UserBatch, asked: RecommendOptions, candidates: Candidates) -> list[Found]:
+def _best(loaded: LoadedModel, batch: UserBatch, asked: RecommendOptions, candidates: CandidateFilter) -> list[Found]:
     if len(candidates.hidden):
         own = candidates.hidden if batch.hidden is None else np.union1d(batch.hidden, candidates.hidden)
         batch.hidden = own
@@ -156,7 +156,7 @@ def _without_padding(items: IntArray, scores: FloatArray, reasons: Sequence[Any]
     return Found(items[kept], scores[kept], reasons)
 
 
-def _popular(loaded: LoadedModel, asked: RecommendOptions, candidates: Candidates) -> Found:
+def _popular(loaded: LoadedModel, asked: RecommendOptions, candidates: CandidateFilter) -> Found:
     train = loaded.model.train_
     allowed = np.ones(train.n_items, dtype=bool) if candidates.allowed is None else candidates.allowed.copy()
     allowed[candidates.hidden] = False

@@ -43,7 +43,14 @@ class WorkPool:
         self.threads = threads or 2 * (os.cpu_count() or 1)
         self.limit = self.threads + max_waiting
         self.pending = 0  # running and waiting calls, those of clients that have left included while they run
-        self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="dpcml-work")
+        self._threads: ThreadPoolExecutor | None = None
+
+    @property
+    def _executor(self) -> ThreadPoolExecutor:
+        """The threads; new ones after `close`, so that an application can be started again."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.threads, thread_name_prefix="dpcml-work")
+        return self._threads
 
     def check_room(self) -> None:
         """Raise `APIError` 429 if no further call may wait."""
@@ -87,7 +94,9 @@ class WorkPool:
 
     def close(self) -> None:
         """Drop what waits; running calls end by themselves."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
 
 
 def check_client() -> None:

@@ -55,8 +55,7 @@ def check_memory(what: str, needed: int, way_out: str) -> None:
     >>> check_memory("the table", 2**70, "make it smaller")
     Traceback (most recent call last):
     ...
-    dpcml.utils.errors.ParameterError: the table needs about 1,180,591,620,718 GB of memory, ... GB are free; make it
-    smaller
+    dpcml.utils.errors.ParameterError: the table needs about 1,180,591,620,717 GB of memory, ... GB are free; ...
     """
     free = free_bytes()
     if free is not None and needed > free:

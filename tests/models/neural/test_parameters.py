@@ -86,6 +86,6 @@ def test_without_torch_it_says_what_to_install(model, likes, monkeypatch, small)
 
 
 def test_models_are_known_without_importing_torch():
-    program = "import sys, dpcml.models, dpcml.cli; dpcml.models.presets('hlr'); print('torch' in sys.modules)"
+    program = "import sys, dpcml.models, dpcml.cli; dpcml.models.create('hlr'); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
