@@ -6,6 +6,7 @@ test checks that the committed files are what it writes.
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 import math
@@ -15,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCH = ROOT / "results" / "bench"
+TRIALS = ROOT / "results" / "research" / "trials.csv"
 BEFORE, AFTER = (ROOT / "results" / "architecture" / f"{when}.json" for when in ("before", "after"))
 OUT = ROOT / "docs" / "generated"
 
@@ -347,6 +350,27 @@ def fold_in() -> str:
     return table(["the same users", *metrics], rows) + words + source("fold-in", note)
 
 
+def research() -> str:
+    """Return the log of trials, a folded section per topic with a table per data set; a page includes each by name."""
+    with TRIALS.open(encoding="utf-8", newline="") as file:
+        trials = list(csv.DictReader(file))
+    sections = []
+    for topic, of_topic in groupby(trials, lambda trial: trial["topic"]):
+        tables = []
+        for data, group in groupby(of_topic, lambda trial: trial["data"]):
+            rows = list(group)
+            metrics = [name for name in list(rows[0])[3:] if any(row[name] for row in rows)]
+            names = [f"{name}, %" if name.startswith("NDCG") else name.replace("_", " ") for name in metrics]
+            tables.append(
+                table([data, *names], [[f"`{row['setting']}`", *(row[name] for name in metrics)] for row in rows])
+            )
+        lines = [*"\n".join(tables).splitlines(), "", "*Source: `results/research/trials.csv`.*"]
+        name = re.sub("[^a-z]+", "-", topic.lower())
+        folded = "\n".join(f"    {line}".rstrip() for line in lines)
+        sections.append(f'--8<-- [start:{name}]\n??? note "Trials: {topic}"\n\n{folded}\n\n--8<-- [end:{name}]\n')
+    return "\n".join(sections)
+
+
 def house() -> dict[str, dict[str, Any]]:
     """Return sizes and journeys of the package before and after it was rebuilt, as `journeys.py` counted them."""
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in (BEFORE, AFTER)}
@@ -421,6 +445,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mix": mix,
     "quality": quality,
     "recommend": recommend,
+    "research": research,
     "scaling": scaling,
     "serve": serve,
     "sizes": sizes,
