@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpcml.cli.console import note
+from dpcml.cli.console import AsJson, note, print_json
 from dpcml.utils.errors import ParameterError
 
 
 def reproduce(
-    study: Annotated[
-        str, typer.Argument(help="The name of a study, 'all' of the paper's, 'list', or 'verify'.")
-    ] = "list",
+    study: Annotated[str, typer.Argument(help="A study, 'all' of the paper's, 'list', or 'verify'.")] = "list",
     data: Annotated[list[str] | None, typer.Option(help="Only this data set or file; may be repeated.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="Only this row; may be repeated.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds per row; as the study says by default.")] = None,
@@ -25,7 +22,7 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Folder for results and reports; results/paper by default.")] = None,
     cells: Annotated[int | None, typer.Option(min=1, help="verify: figures to run again; 20 by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="verify: seed of the draw of figures; 0 by default.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="verify: print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a study and show our figures beside the paper's; runs that are done already are skipped.
 
@@ -60,16 +57,13 @@ def _verify(
 
     found = verify(cells, data=data, labels=label, seed=seed, quick=quick, out=out, say=note)
     if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
+        print_json(found.to_dict())
     else:
         print(f"{found.identical} of {found.cells} figures are identical")
         for one in found.different:
-            print(
-                f"{one.study}: {one.data}, {one.row}, seed {one.seed}, {one.metric}: {one.file} in the file, now {one.now}"
-            )
+            where = f"{one.study}: {one.data}, {one.row}, seed {one.seed}, {one.metric}"
+            print(f"{where}: {one.file} in the file, now {one.now}")
         if found.outdated:
-            print(
-                f"{found.outdated} were made by other code, settings or data; 'dpcml reproduce NAME' makes them again"
-            )
+            print(f"{found.outdated} were made by other code, settings or data; 'dpcml reproduce NAME' renews them")
     if found.different:
         raise typer.Exit(1)

@@ -23,11 +23,12 @@ QUICK = (
 )
 LEGEND = (
     "Each table has our mean ± standard deviation over seeds, the paper's figure and the difference (ours minus the"
-    " paper's); the best of our column is bold. Every note is computed from the figures beside it. A claim *holds* where"
-    " the difference is significant in most metrics and in none against; it *does not hold* where it is significant"
-    " against in any metric, and is *level* otherwise, also where there is one seed only. Differences are paired by seed"
-    " and tested by Student's t at 5%; in each metric, p-values are corrected for the number of claims of the study on"
-    " the data set (Holm). After ± are two standard errors."
+    " paper's); the best of our column is bold. Every note is computed from the figures beside it. A claim *holds*"
+    " where the difference is significant in most metrics and in none against; it *does not hold* where it is"
+    " significant against in any metric, and is *level* otherwise, also where there is one seed only. Differences are"
+    " paired by seed and tested by Student's t at 5%; in each metric, p-values are corrected for the number of claims"
+    " of the study on the data set (Holm): with two or three seeds only very regular differences are significant. After"
+    " ± of a difference are two standard errors."
 )
 
 

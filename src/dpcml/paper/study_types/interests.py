@@ -239,8 +239,8 @@ def _group_notes(results: StudyResults, data: str, names: list[str]) -> list[Not
         notes.append(
             Note(
                 f"The paper says that {claim.text}. In our runs this **{WORDS[worst]}**: *{claim.better}* against"
-                f" *{worse}*, {verdict.seeds}: {said}; gains from {low.mean:+.2f} ({low.metric}) to {high.mean:+.2f} ({high.metric})."
-                f"{smaller}",
+                f" *{worse}*, {verdict.seeds}: {said}; gains from {low.mean:+.2f} ({low.metric}) to {high.mean:+.2f}"
+                f" ({high.metric}).{smaller}",
                 worst,
                 claim=True,
             )
