@@ -1,8 +1,9 @@
-"""Checksums of trained models: three models on three small worlds, to notice a change of bits.
+"""Checksums of trained models: three models on three small worlds, from two starts, to notice a change of bits.
 
-``write`` trains them and writes results/checksums.json; ``print`` writes the same to standard output. The file has two
-checksums per model: of the vectors after training from random vectors, and from spectral ones. tests/training says what
-is promised, and compares. A commit that changes the file says why in CHANGELOG.md.
+``write`` trains them and writes results/checksums.json, ``print`` prints them. The file has them twice: ``fused`` for
+processors that multiply and add in one rounding (FMA), ``separate`` for those that do not. What is written is the part
+for the processor that Numba compiles for; ``NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES=`` gives the other on x86-64. A
+commit that changes the file says why in CHANGELOG.md.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import platform
 from pathlib import Path
 from typing import Any
+
+import llvmlite.binding as llvm
+import numba
 
 import dpcml
 from dpcml.data.interactions import Interactions
@@ -69,15 +74,26 @@ def checksums() -> dict[str, dict[str, str]]:
     return found
 
 
+def fused() -> bool:
+    """Return whether Numba compiles for a processor with fused multiply-add."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return True
+    if numba.config.CPU_NAME == "generic":  # type: ignore[attr-defined]
+        return "+fma" in (numba.config.CPU_FEATURES or "")  # type: ignore[attr-defined]
+    return bool(llvm.get_host_cpu_features().get("fma"))
+
+
 def main() -> None:
-    """Write the checksums to the file, or print them."""
+    """Write the checksums of this processor to the file, or print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("command", choices=["write", "print"])
-    text = json.dumps(checksums(), indent=2) + "\n"
-    if parser.parse_args().command == "write":
-        FILE.write_text(text, encoding="utf-8")
+    command = parser.parse_args().command
+    found = {"fused" if fused() else "separate": checksums()}
+    if command == "write":
+        known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+        FILE.write_text(json.dumps({**known, **found}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     else:
-        print(text, end="")
+        print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":
