@@ -27,9 +27,7 @@ def invoke(folder, *words):
 def test_figures_come_out_again(folder):
     said: list[str] = []
     found = verify(1000, out=folder, say=said.append)
-    assert found.cells == found.identical == 4 * 5 + 4, (
-        "two rows, two seeds, five metrics that are numbers; four counts"
-    )
+    assert found.cells == found.identical == 4 * 5 + 4, "two rows, two seeds, five metrics; four counts"
     assert found.outdated == 0
     assert verify(5, out=folder).cells == 5
     assert len({line.split("]")[1] for line in said}) == found.cells

@@ -62,8 +62,8 @@ class MultiInterest(Recommender):
     negatives
         ``hard`` (the closest of uniform candidates), ``partial-auc`` (the closest tenth of them, at least two, which
         share the weight of one), ``uniform``, ``popularity`` (all candidates), or ``two-stage`` (candidates by
-        popularity, one that is similar to the positive: of S candidates of its own, not of one large pool that a batch
-        shares, as its authors draw). Items without a training positive are never drawn by popularity.
+        popularity, one that is similar to the positive: of S candidates of its own, not of a larger pool as its authors
+        draw). Items without a training positive are never drawn by popularity.
     n_candidates
         Candidates per positive, S; by default from 10 for dense data to 30 for sparse data: in dense data, the hardest
         of many candidates is often a positive that was not seen yet. ``partial-auc`` has three times as many.
