@@ -17,7 +17,7 @@ ResultsRow: TypeAlias = dict[str, Any]  # column -> value
 # Columns of text, whatever their values look like: a hash of digits only is no number.
 TEXT = (
     "data", "label", "model", "parameters", "protocol", "version", "measures", "test_users", "reason", "split",
-    "status", "metric", "error",
+    "status", "metric", "error", "fingerprint",
 )  # fmt: skip
 
 

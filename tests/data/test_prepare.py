@@ -263,3 +263,20 @@ def test_old_names_of_rules_work_with_a_warning() -> None:
         pytest.raises(ParameterError, match="unknown option 'x'"),
     ):
         Rules.of({"min_item": 2, "x": 1})
+
+
+def test_a_catalogue_of_all_ids_has_items_without_a_positive():
+    rows = pl.DataFrame({"user": [1, 1, 2], "item": [7, 2, 2]})
+    data = from_frame(rows, item_space="ids")
+    assert (data.n_items, data.n_positives) == (8, 3)
+    assert data.item_ids.tolist() == list(range(8))
+    assert pairs(data) == pairs(from_frame(rows))
+
+
+def test_ids_that_are_no_numbers_or_too_large_make_no_catalogue():
+    with pytest.raises(DataError, match="whole numbers"):
+        from_frame(pl.DataFrame({"user": ["a"], "item": ["b"]}), item_space="ids")
+    with pytest.raises(DataError, match="the limit is"):
+        from_frame(pl.DataFrame({"user": [1], "item": [10**12]}), item_space="ids")
+    with pytest.raises(ParameterError, match="item_space"):
+        Rules(item_space="all")

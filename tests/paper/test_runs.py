@@ -5,7 +5,8 @@ import pytest
 
 from dpcml.data.synthetic import planted
 from dpcml.paper.published import METRICS
-from dpcml.paper.runs import RunStore, all_parameters, model_jobs, run_jobs
+from dpcml.paper.run_store import RunStore, all_parameters
+from dpcml.paper.runs import model_jobs, run_jobs
 from dpcml.paper.spec import Spec
 from dpcml.utils.errors import DataError
 

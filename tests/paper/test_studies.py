@@ -58,9 +58,9 @@ worse = ["popular"]
 SAID = {
     "table": "The paper says that several vectors win. In our runs this **",
     "sweep": "P@3 is highest at",
-    "surface": "of 3 pairs of bounds are above *DPCML2* without control",
+    "surface": "of 3 pairs of bounds, against no control",
     "generalisation": "have a lower training loss than one. In our runs this **",
-    "groups": "*a* is above *b* in",
+    "groups": "*a* against *b*, over 2 seeds: of ",
     "datasets": "150 | ",
     "histogram": "mean preference diversity 0.",
     "categories": "4 categories",

@@ -5,7 +5,7 @@ from dpcml import Interactions
 from dpcml.kernels.mining import ALL, CLOSEST, HARDEST, SIMILAR
 from dpcml.kernels.random import GOLDEN
 from dpcml.kernels.sampling import words_of
-from dpcml.training.samplers import SAMPLERS, BatchSampler, alias_table, attraction, positives
+from dpcml.training.samplers import SAMPLERS, BatchSampler, alias_table, attraction, popularity_weights, positives
 
 
 @pytest.mark.parametrize("weights", [[1.0], [3, 1], [1, 1, 1], [0, 0, 5], [1e-9, 1, 1e9], [2, 3, 4, 100, 1, 1]])
@@ -23,6 +23,36 @@ def chances(threshold, alias):
     assert ((threshold >= 0) & (threshold <= 1)).all()
     n = len(threshold)
     return (threshold + np.bincount(alias, 1 - threshold, minlength=n)) / n
+
+
+def test_items_without_a_weight_are_never_drawn():
+    rng = np.random.default_rng(0)
+    weights = np.where(rng.random(5000) < 0.4, 0.0, rng.pareto(1.0, 5000))
+    assert (chances(*alias_table(weights))[weights == 0] == 0).all()
+
+
+@pytest.mark.parametrize("exponent", [0.25, 1.0])
+def test_items_without_a_positive_are_no_candidates_by_popularity(exponent):
+    liked = np.zeros((30, 50), dtype=bool)
+    liked[:, :20] = np.random.default_rng(1).random((30, 20)) < 0.5
+    train = Interactions.from_csr(liked)
+    sampler = SAMPLERS["popularity"].with_exponent(exponent)
+    found = sampler.candidates(train)
+    seen = train.per_item > 0
+    expected = np.where(seen, np.maximum(train.per_item, 1) ** exponent, 0)
+    np.testing.assert_allclose(chances(found.threshold, found.alias), expected / expected.sum(), atol=1e-12)
+    drawn = np.concatenate([items[:, 1:].ravel() for _, items in BatchSampler(train, sampler, 40, 64, seed=0).epoch(0)])
+    assert seen[drawn].all()
+
+
+def test_without_any_positive_all_items_weigh_the_same():
+    assert popularity_weights(np.zeros(3, dtype=int), 0.5).tolist() == [1, 1, 1]
+
+
+def test_a_user_who_likes_all_that_anybody_likes_gets_other_negatives():
+    train = Interactions.from_csr(np.array([[1, 1, 0, 0]]))
+    (batch,) = BatchSampler(train, SAMPLERS["popularity"], 8, 4, seed=0).epoch(0)
+    assert set(batch[1][:, 1:].ravel()) == {2, 3}
 
 
 def test_weights_of_the_caller_stay_as_they_are():

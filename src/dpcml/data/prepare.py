@@ -15,10 +15,11 @@ from dpcml.data.csr import check_rating
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
 from dpcml.utils.arrays import BoolArray
-from dpcml.utils.checks import at_least
+from dpcml.utils.checks import at_least, choice
 from dpcml.utils.deprecation import rename_arguments
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 
+MOST_ITEMS = 100_000_000  # in a catalogue that is filled up
 OLD_NAMES = {"min_user": "min_user_interactions", "min_item": "min_item_interactions"}
 
 
@@ -29,7 +30,8 @@ class Rules:
     Examples
     --------
     >>> Rules.of({"min_rating": 4, "min_user_interactions": 5})
-    Rules(min_rating=4, min_user_interactions=5, min_item_interactions=1, core=1, text_ids=False)
+    Rules(min_rating=4, min_user_interactions=5, min_item_interactions=1, core=1, text_ids=False,
+          item_space='positives')
     >>> Rules.of({"min_ratings": 5})
     Traceback (most recent call last):
     ...
@@ -41,12 +43,14 @@ class Rules:
     min_item_interactions: int = 1  # items with fewer positives are dropped
     core: int = 1  # k of the k-core: the least number of positives for users and items alike
     text_ids: bool = False  # keep ids as text, even where all of them are whole numbers
+    item_space: str = "positives"  # the catalogue: items with a positive, or all ``ids`` from 0 to the largest of them
 
     def __post_init__(self) -> None:
         for name in ("min_user_interactions", "min_item_interactions", "core"):
             at_least(name, getattr(self, name), 1)
         if self.min_rating is not None:
             check_rating(self.min_rating)
+        choice("item_space", self.item_space, ("positives", "ids"))
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Rules:
@@ -115,6 +119,29 @@ def _nothing_left(data: Interactions, rules: Rules) -> str:
         f"all {data.n_users:,} users are filtered out by {limits}: the most active user has"
         f" {data.per_user.max()} positives, the most popular item {data.per_item.max()}; lower it"
     )
+
+
+def fill_item_ids(data: Interactions) -> Interactions:
+    """Return the data with every whole number up to the largest item id as an item, as the paper counts items.
+
+    The items that are added have no positive.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.array([[1, 1]]), items=ItemTable(np.array([1, 4])))
+    >>> fill_item_ids(data).n_items, fill_item_ids(data).of(0).tolist()
+    (5, [1, 4])
+    """
+    if data.item_ids.dtype.kind not in "iu":
+        raise DataError("item_space='ids' needs item ids that are whole numbers; leave it out")
+    space = data.item_id_space
+    if space > MOST_ITEMS:
+        raise DataError(f"item_space='ids': the largest item id makes {space:,} items, the limit is {MOST_ITEMS:,}")
+    added = ItemTable(np.arange(space, dtype=np.int64))
+    return Interactions.from_codes(
+        data.rows, data.item_ids[data.indices], data.user_ids, added,
+        timestamps=data.timestamps, preparation=data.preparation,
+    )  # fmt: skip
 
 
 def from_frame(
@@ -239,6 +266,8 @@ def prepare(
     )  # fmt: skip
     try:
         data = k_core(data, rules)
+        if rules.item_space == "ids":
+            data = fill_item_ids(data)
         return data if items is None else _describe(data, items)
     except DataError as error:
         raise DataError(f"{source}: {error}") from None

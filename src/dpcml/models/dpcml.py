@@ -47,9 +47,13 @@ class DPCML(MultiInterest):
     diversity
         Bounds (delta_1, delta_2); ``None`` leaves a bound out.
     diversity_weight
-        Weight eta of the diversity hinge; 0 leaves it out.
+        Weight eta of the diversity hinge; 0 leaves it out. The hinge counts once per positive, beside the sum of the
+        hinges of its negatives. Where all S candidates are negatives (``uniform``, ``popularity``), this is the paper's
+        mean over candidates with a weight of eta / S.
     diversity_per
-        ``user``: the hinge is on the mean over pairs, as in the paper's text; ``pair``: on each pair, as in its code.
+        ``user``: the hinge is on half the mean squared distance over pairs of different vectors, as in the paper's
+        text; ``pair``: on half the squared distance of each such pair, then averaged. The released code is neither: it
+        takes whole squared distances of all C^2 pairs, a vector with itself included, for all users in every step.
     projection
         User vectors stay on the unit ``sphere``, or in the unit ``ball``; item vectors stay in the ball.
 
@@ -187,7 +191,8 @@ class GFJA(MultiInterest):
     """General framework of joint accessibility: all vectors on the unit sphere, scored by the largest inner product.
 
     On the sphere a squared distance is 2 minus twice the inner product, so it trains like `DPCML` with twice the
-    margin. Set ``diversity_weight`` for GFJA with DCRS.
+    margin. Set ``diversity_weight`` for GFJA with DCRS; as the hinge of distances is twice that of inner products, this
+    is the paper's objective with a weight of eta / 2.
 
     Takes the parameters of `MultiInterest`, and:
 

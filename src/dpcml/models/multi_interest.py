@@ -25,7 +25,7 @@ from dpcml.retrieval.request import UserBatch, likes_of
 from dpcml.training.engine import Engine, TrainConfig, objective_of
 from dpcml.training.init import INITS
 from dpcml.training.order import default_user_run
-from dpcml.training.samplers import SAMPLERS, attraction, check_negatives
+from dpcml.training.samplers import SAMPLERS, attraction, check_negatives, popularity_weights
 from dpcml.training.trainer import FitOptions, Trainer
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, every_kth
 from dpcml.utils.checks import at_least, choice, one_id, positive
@@ -55,7 +55,8 @@ class MultiInterest(Recommender):
     negatives
         ``hard`` (the closest of uniform candidates), ``partial-auc`` (the closest tenth of them, at least two, which
         share the weight of one), ``uniform``, ``popularity`` (all candidates), or ``two-stage`` (candidates by
-        popularity, one that is similar to the positive).
+        popularity, one that is similar to the positive: of S candidates of its own, not of a larger pool as its authors
+        draw). Items without a training positive are never drawn by popularity.
     n_candidates
         Candidates per positive, S; by default from 10 for dense data to 30 for sparse data: in dense data, the hardest
         of many candidates is often a positive that was not seen yet. ``partial-auc`` has three times as many.
@@ -78,7 +79,8 @@ class MultiInterest(Recommender):
     learning_rate, schedule
         Initial rate, and how it falls: ``constant``, ``linear``, ``cosine``.
     batch_size, epochs
-        Positives per step, and passes over all positives.
+        Positives per step, each with all its negatives, and passes over all positives. The paper counts triplets (a
+        positive with one negative) instead: with S negatives, a batch here is S times as many triplets.
     max_user_run
         Positives of one user that are adjacent in a batch, at most: 1 shuffles all positives, as in the paper; longer
         runs reuse cached user vectors, which is faster on large data. By default from 1 to 4, an eighth of the mean
@@ -351,7 +353,7 @@ class MultiInterest(Recommender):
             config.n_negatives,
             config.sampler.choice,
             attraction(train.per_item, config.pull),
-            np.maximum(train.per_item, 1e-9) ** exponent if exponent else None,
+            popularity_weights(train.per_item, exponent) if exponent else None,
             config.seed,
             rate=RATE * min(1.0, DENSE / density),
         )

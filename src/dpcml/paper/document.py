@@ -27,7 +27,7 @@ class Note:
     """A sentence computed from figures."""
 
     text: str
-    verdict: str = "plain"  # whether something holds: holds, partly, fails; plain or warning otherwise
+    verdict: str = "plain"  # on a claim: holds, level, fails; plain or warning otherwise
     claim: bool = False  # about a claim of the paper's or a control of ours
 
 

@@ -1,41 +1,32 @@
-"""The runs of a study: which are left to do, how one is done, and the store that keeps them."""
+"""The runs of a study: which are left to do, and how one is done."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from dpcml.data.datasets import DatasetStore
 from dpcml.data.interactions import Interactions
+from dpcml.data.named_sets import DATASETS
 from dpcml.data.split import Split
 from dpcml.evaluation.evaluate import evaluate, validation
 from dpcml.evaluation.report import Report
-from dpcml.models import MODELS, Recommender, create
-from dpcml.models.parameters import current_params
-from dpcml.models.presets import PRESETS
+from dpcml.models import Recommender, create
 from dpcml.paper.published import METRICS
+from dpcml.paper.run_store import Job, RunStore
 from dpcml.paper.spec import Spec, StudyRow
-from dpcml.results_store import ResultsRow, ResultsStore, parameters_text
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError, DownloadError
-from dpcml.utils.packages import version
 from dpcml.utils.registry import Registry
-from dpcml.workflow import PARTS, DataSource, default_params
+from dpcml.workflow import PARTS, DataSource
 
 Say = Callable[[str], object]
-
-KEY = ("data", "label", "seed")  # of a row in the results of a study
-FAILURES = ".failures.csv"
-UNCOMPARED = ("random_state", "n_threads")  # parameters that are not part of the settings
 
 
 class DatasetCache:
@@ -49,6 +40,7 @@ class DatasetCache:
 
     def __init__(self) -> None:
         self._read: dict[str, Interactions | Exception] = {}
+        self._splits: dict[tuple[str, int], str] = {}
 
     def __call__(self, name: str) -> Interactions:
         """Return a named set, the content of a file, or the planted world."""
@@ -64,143 +56,33 @@ class DatasetCache:
             raise found
         return found
 
+    def hashes(self, name: str, seed: int | None = None) -> tuple[str, ...]:
+        """Return the hash of a set's content and, with a seed, that of its split; nothing if the set is not here.
 
-@dataclass(frozen=True)
-class Job:
-    """One run of a study: its identity, and the function that does it."""
-
-    data: str
-    label: str
-    seed: int
-    work: Callable[[], dict[str, Any]]  # returns the figures
-    model: str = ""  # empty where no model is trained
-    parameters: dict[str, Any] = field(default_factory=dict)
-    protocol: str = ""
-    measures: tuple[str, ...] = ("accuracy",)
-    test_users: str = ""  # a file with the users of the test; empty: all
-
-    @property
-    def settings(self) -> str:
-        """The parameters as text."""
-        return parameters_text(self.parameters)
-
-    def row(self) -> ResultsRow:
-        """Return the columns that identify the run."""
-        return {
-            "data": self.data, "label": self.label, "model": self.model, "parameters": self.settings,
-            "seed": self.seed, "protocol": self.protocol, "version": version(), "measures": " ".join(self.measures),
-            "test_users": self.test_users,
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        return f"{self.data}, {self.label}, seed {self.seed}"
-
-
-class RunStore:
-    """The finished and the failed runs of a study, in two CSV files.
-
-    Parameters
-    ----------
-    path
-        The file of finished runs; failed ones are kept in a file beside it while there are any.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = RunStore(Path(folder) / "study.csv")
-    ...     job = Job("a", "b", 0, work=dict)
-    ...     store.add(job, {"P@3": 0.25})
-    ...     store.has(job), RunStore(store.path).done["P@3"].to_list()
-    (True, [0.25])
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.failures_path = self.path.with_name(self.path.name.removesuffix(".csv") + FAILURES)
-        self._done = ResultsStore(self.path, KEY, ordered=True, decimals=6)
-        self._failed = ResultsStore(self.failures_path, KEY, ordered=True, decimals=6)
-
-    @property
-    def done(self) -> pl.DataFrame:
-        """The finished runs."""
-        return self._done.frame
-
-    @property
-    def failed(self) -> pl.DataFrame:
-        """The failed runs, with their reasons."""
-        return self._failed.frame
-
-    def has(self, job: Job) -> bool:
-        """Return whether a run is finished, with these settings and this version of the code."""
-        return any(
-            row["label"] == job.label and row["parameters"] == job.settings for row in _same(self._done.rows, job)
-        )
-
-    def borrow(self, job: Job) -> dict[str, Any] | None:
-        """Return the figures of the same run in another study of the folder, whatever its label there."""
-        if not job.model:
-            return None
-        for file in sorted(self.path.parent.glob("*.csv")):
-            if file == self.path or file.name.endswith(FAILURES):
-                continue
-            try:
-                others = ResultsStore(file, KEY).rows
-            except DataError:
-                continue  # a file of something else
-            for row in _same(others, job):
-                if all_parameters(job.model, row["parameters"]) == all_parameters(job.model, job.settings):
-                    return {name: value for name, value in row.items() if value is not None}
-        return None
-
-    def add(self, job: Job, figures: dict[str, Any]) -> None:
-        """Keep a finished run, in place of an older one."""
-        self._done.put([{**job.row(), **figures, "label": job.label, "parameters": job.settings}])
-        self._failed.remove(job.row())
-
-    def fail(self, job: Job, reason: str) -> None:
-        """Keep the reason of a failed run, until it succeeds."""
-        self._failed.put([{**job.row(), "reason": reason}])
-
-
-@cache
-def all_parameters(model: str, settings: str) -> str:
-    """Return all parameters that a model has with some settings, seed and threads apart, as text.
-
-    Examples
-    --------
-    >>> all_parameters("dpcml2", "{}") == all_parameters("dpcml2", '{"n_vectors": 5, "diversity_weight": 10}')
-    True
-    """
-    kind = PRESETS[model][0] if model in PRESETS else MODELS[model]
-    known = {**default_params(model), **current_params(kind, json.loads(settings), warn=False)}
-    return parameters_text({name: _floats(value) for name, value in known.items() if name not in UNCOMPARED})
-
-
-def _floats(value: Any) -> Any:
-    """Return a value with floats in place of integers, so that 10 and 10.0 are the same."""
-    if isinstance(value, (list, tuple)):
-        return [_floats(inner) for inner in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _same(rows: Iterable[ResultsRow], job: Job) -> Iterator[ResultsRow]:
-    """Yield the rows with a job's data, users, model, seed, protocol and version that hold all of its measures."""
-    for row in rows:
-        if (row["data"], row["seed"], row.get("version")) != (job.data, job.seed, version()):
-            continue
-        measured = (row.get("measures") or "accuracy").split()  # old files have no such column
-        same_run = all((row.get(key) or "") == getattr(job, key) for key in ("model", "protocol", "test_users"))
-        if same_run and set(job.measures) <= set(measured):
-            yield row
+        Examples
+        --------
+        >>> len(DatasetCache().hashes("planted")), len(DatasetCache().hashes("planted", seed=0))
+        (1, 2)
+        """
+        if name in DATASETS and DatasetStore().locate(name) is None:
+            return ()  # a check of results must not download
+        try:
+            data = self(name)
+        except Exception:  # said when a run needs it
+            return ()
+        if seed is None:
+            return (data.content_hash,)
+        if (name, seed) not in self._splits:
+            self._splits[name, seed] = data.split(PARTS, seed).hash
+        return data.content_hash, self._splits[name, seed]
 
 
 def run_jobs(jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None) -> RunStore:
     """Do the jobs that are not in a results file yet; each is added as soon as it is done.
 
     An error in a job, short of an interrupt, is kept as the reason of its failure; the other jobs go on, and the failed
-    one is tried again next time. A run that another study in the same folder has done is copied; one whose settings
-    changed, or whose version of the code, is done again.
+    one is tried again next time. A run that another study in the same folder has done is copied; one whose fingerprint
+    no longer fits, because code, settings or data changed, is done again.
     """
     store = RunStore(path)
     todo = [job for job in jobs if not store.has(job)]
@@ -241,6 +123,7 @@ def model_jobs(spec: Spec, datasets: DatasetCache | None = None) -> Iterator[Job
                     protocol=spec.protocol,
                     measures=spec.measures,
                     test_users=str(spec.options.get("test_users", "")),
+                    hashes=lambda row=row, seed=seed: datasets.hashes(row.data, seed),  # type: ignore[misc]
                 )
 
 
@@ -251,7 +134,14 @@ def data_jobs(
 
     def jobs(spec: Spec, datasets: DatasetCache) -> Iterator[Job]:
         for data in spec.sets:
-            yield Job(data, label, 0, work=lambda data=data: figures(datasets(data)))  # type: ignore[misc]
+            yield Job(
+                data,
+                label,
+                0,
+                work=lambda data=data: figures(datasets(data)),  # type: ignore[misc]
+                modules=(figures.__module__,),
+                hashes=lambda data=data: datasets.hashes(data),  # type: ignore[misc]
+            )
 
     return jobs
 

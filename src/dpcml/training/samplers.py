@@ -72,7 +72,7 @@ class NegativeSampler:
         if self.exponent == 0:
             empty = np.zeros(0)
             return Candidates(empty, empty.astype(np.int32), train.n_items)
-        threshold, alias = alias_table(np.maximum(train.per_item, 1e-9) ** self.exponent)
+        threshold, alias = alias_table(popularity_weights(train.per_item, self.exponent))
         return Candidates(threshold, alias, train.n_items)
 
 
@@ -98,6 +98,22 @@ SAMPLERS.add(
 )
 
 
+def popularity_weights(per_item: IntArray, exponent: float) -> FloatArray:
+    """Return the weight of each item among the candidates: its training frequency to a power, and 0 if it has none.
+
+    Where no item has a positive, all weights are 1. A user who likes all items with a weight gets negatives uniformly
+    from the others, see `dpcml.kernels.sampling`.
+
+    Examples
+    --------
+    >>> popularity_weights(np.array([4, 0, 1]), 0.5).tolist()
+    [2.0, 0.0, 1.0]
+    """
+    if not per_item.any():
+        return np.ones(len(per_item))
+    return np.where(per_item > 0, np.maximum(per_item, 1).astype(np.float64) ** exponent, 0.0)
+
+
 def alias_table(weights: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return thresholds and aliases for sampling in proportion to weights in constant time (Vose's method).
 
@@ -120,7 +136,10 @@ def alias_table(weights: FloatArray) -> tuple[FloatArray, IntArray]:
         threshold[above] -= 1 - threshold[below]
         if threshold[above] < 1:
             small.append(large.pop())
-    threshold[[*small, *large]] = 1.0
+    rest = np.array([*small, *large], dtype=np.int64)  # of rounding: their thresholds are 1, or nearly
+    threshold[rest] = 1.0
+    never = rest[weights[rest] == 0]  # a weight of 0 stays one, whatever rounding left
+    threshold[never], alias[never] = 0.0, int(np.argmax(weights))
     return threshold, alias
 
 

@@ -13,7 +13,8 @@ import polars as pl
 from dpcml.data.charts import save
 from dpcml.paper.document import FIGURES, Note, Notes, ReportBlock, details
 from dpcml.paper.published import title_of
-from dpcml.paper.runs import DatasetCache, Job, model_jobs
+from dpcml.paper.run_store import Job
+from dpcml.paper.runs import DatasetCache, model_jobs
 from dpcml.paper.spec import Spec, StudyRow
 from dpcml.results_store import parameters_text
 from dpcml.utils.errors import MissingExtraError
@@ -22,12 +23,13 @@ from dpcml.utils.registry import Registry
 
 @dataclass(frozen=True)
 class StudyResults:
-    """A study, its finished and failed runs, and the folder of its report."""
+    """A study, its finished runs that may be shown, its failed ones, and the folder of its report."""
 
     spec: Spec
     done: pl.DataFrame
     folder: Path = Path()
     failed: pl.DataFrame = field(default_factory=pl.DataFrame)
+    notes: tuple[Note, ...] = ()  # on rows that are left out, or were made by an earlier version
 
     def of(self, row: StudyRow) -> pl.DataFrame:
         """Return the finished runs of a row with its current settings, one line per seed."""

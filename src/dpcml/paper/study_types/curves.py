@@ -14,6 +14,7 @@ from dpcml.paper.published import published_figures, title_of
 from dpcml.paper.spec import StudyRow
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, provenance
 from dpcml.paper.study_types.tables import table_blocks
+from dpcml.paper.verdicts import PairedGap, judge, paired_gap
 from dpcml.utils.arrays import FloatArray
 from dpcml.utils.packages import require
 
@@ -66,6 +67,19 @@ def curve(results: StudyResults, rows: list[StudyRow], parameter: str, metric: s
         np.array([one.std(ddof=1) if len(one) > 1 else 0.0 for one in found]),
         np.array(theirs, dtype=float),
     )
+
+
+def row_gap(
+    results: StudyResults, better: StudyRow, worse: StudyRow, metric: str, name: str, sign: int = 1
+) -> PairedGap:
+    """Return the difference of two rows in a metric, paired by seed; ``sign`` is -1 where less is better."""
+    one, other = (dict(zip(_seeds(results, row), values(results, row, metric), strict=True)) for row in (better, worse))
+    shared = sorted(set(one) & set(other))
+    return paired_gap(name, np.array([sign * (one[seed] - other[seed]) for seed in shared] or [0.0]))
+
+
+def _seeds(results: StudyResults, row: StudyRow) -> list[int]:
+    return [int(seed) for seed in results.of(row).sort("seed")["seed"]]
 
 
 def draw_curve(axes: Any, found: Curve, label: str, place: int, *, mark: int | None = None) -> None:
@@ -179,12 +193,13 @@ def _surface_notes(results: StudyResults, data: str, name: str, rows: list[Study
     if not free:
         return [Note(f"In our runs {best}.")]
     reference = float(values(results, free[0], metric).mean())
-    above, n = int((grid > reference).sum()), int((~np.isnan(grid)).sum())
+    (verdict,) = judge([[row_gap(results, row, free[0], metric, row.label) for row in rows]])
     text = (
-        f"The paper says that the control boosts accuracy. In our runs {above} of {n} pairs of bounds are above"
-        f" *{name}* without control ({reference:.{digits}f}); {best}."
+        f"The paper says that the control boosts accuracy. In our runs this **{verdict.words}** for *{name}*: of"
+        f" {len(rows)} pairs of bounds, against no control ({reference:.{digits}f}), {verdict.counts},"
+        f" {verdict.seeds}; {best}."
     )
-    return [Note(text, "holds" if above == n else "partly" if above else "fails", claim=True)]
+    return [Note(text, verdict.name, claim=True)]
 
 
 def _draw_surface(results: StudyResults, data: str) -> Any:
@@ -243,23 +258,27 @@ def _generalisation_curves(results: StudyResults, data: str, name: str) -> dict[
 
 def _generalisation_notes(results: StudyResults, data: str, name: str) -> list[Note]:
     """Compare every number of vectors above one with one."""
+    rows = sorted(series_of(results, data)[name], key=lambda row: float(row.point["n_vectors"]))
+    if len(rows) < 2 or rows[0].point["n_vectors"] != 1:
+        return []
+    signs = {metric: -1 if metric == "training loss" else 1 for metric in SHOWN}
+    gaps = [
+        [row_gap(results, row, rows[0], metric, f"{row.point['n_vectors']:g}", sign) for row in rows[1:]]
+        for metric, sign in signs.items()
+    ]
     notes = []
-    for metric, found in _generalisation_curves(results, data, name).items():
-        if len(found.at) < 2 or found.at[0] != 1:
-            continue
-        sign = -1 if metric == "training loss" else 1
-        gaps = sign * (found.mean[1:] - found.mean[0])
-        better = [f"{value:g}" for value, gap in zip(found.at[1:], gaps, strict=True) if gap > 0]
+    for (metric, sign), verdict in zip(signs.items(), judge(gaps), strict=True):
         words = "lower" if sign < 0 else "higher"
-        verdict = "holds" if len(better) == len(gaps) else "partly" if better else "fails"
-        said = {"holds": "holds", "partly": "holds in part", "fails": "does not hold"}[verdict]
+        better = [gap.metric for gap in verdict.gaps if gap.side > 0]
         where = f"C = {', '.join(better)}" if better else "no C"
+        best = max(verdict.gaps, key=lambda gap: gap.mean)
         notes.append(
             Note(
                 f"The paper says that several vectors have a {words} {NAMES.get(metric, metric)} than one. In our runs"
-                f" this **{said}** for *{name}*: {words} at {where}; at best {sign * gaps.max():+.{SHOWN[metric]}f}, at"
-                f" C = {found.at[1 + int(gaps.argmax())]:g}.",
-                verdict,
+                f" this **{verdict.words}** for *{name}*: significantly {words} at {where} ({verdict.counts},"
+                f" {verdict.seeds}); at best"
+                f" {sign * best.mean:+.{SHOWN[metric]}f}, at C = {best.metric}.",
+                verdict.name,
                 claim=True,
             )
         )

@@ -16,8 +16,9 @@ from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable,
 from dpcml.paper.published import published_table, title_of
 from dpcml.paper.runs import data_jobs
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, data_provenance, provenance
-from dpcml.paper.study_types.curves import values
+from dpcml.paper.study_types.curves import row_gap, values
 from dpcml.paper.study_types.tables import cell
+from dpcml.paper.verdicts import WORDS, Verdict, judge, verdict_of
 
 COLUMNS = {"users": ("users", 0), "items": ("item id space", 0), "positives": ("positives", 0)}
 COLUMNS |= {"density_percent": ("density, percent", 4)}
@@ -55,7 +56,7 @@ def dataset_blocks(results: StudyResults) -> list[ReportBlock]:
         f"; others differ: {', '.join(different)}." if different else "."
     )
     header = [name for name, _ in COLUMNS.values()]
-    note = Note(text, "partly" if different else "holds")
+    note = Note(text)
     return [ReportTable([*header, "items with a positive"], lines), Notes([note]), data_provenance(results)]
 
 
@@ -188,30 +189,62 @@ def test_categories(results: StudyResults, data: str) -> list[str]:
     return sorted(filled, key=lambda name: (-share.get(name, 0.0), name))
 
 
+def minority_categories(results: StudyResults, data: str, names: list[str]) -> list[str]:
+    """Return the minority categories: those with a smaller share of the test positives than categories have on average.
+
+    Without shares in the results there are none.
+    """
+    done = results.on(data)
+    share = {
+        name: float(done[f"share {name}"].cast(pl.Float64).mean())  # type: ignore[arg-type]
+        for name in names
+        if f"share {name}" in done.columns and done[f"share {name}"].drop_nulls().len()
+    }
+    average = sum(share.values()) / max(len(share), 1)
+    return [name for name in names if share.get(name, average) < average]
+
+
 def _group_notes(results: StudyResults, data: str, names: list[str]) -> list[Note]:
-    """Return a note per claim: in how many categories, of the larger and of the smaller half, the row is above."""
+    """Return a note per claim: in how many of the majority and of the minority categories the row is above.
+
+    A claim holds if it holds in both: significantly above in most of them, significantly below in none.
+    """
     rows = {row.label: row for row in results.rows(data)}
+    pairs = [
+        (claim, worse)
+        for claim in results.spec.claims
+        for worse in claim.worse
+        if worse in rows and claim.better in rows
+    ]
+    minority = minority_categories(results, data, names)
+    judged = judge(
+        [
+            [row_gap(results, rows[claim.better], rows[worse], PREFIX + name, name) for name in names]
+            for claim, worse in pairs
+        ]
+    )
     notes = []
-    for claim in results.spec.claims:
-        for worse in (name for name in claim.worse if name in rows and claim.better in rows):
-            pair = rows[claim.better], rows[worse]
-            means = [[values(results, row, PREFIX + name).mean() for name in names] for row in pair]
-            gaps = np.array(means[0]) - np.array(means[1])
-            half = len(names) // 2
-            small = int((gaps[half:] > 0).sum())
-            above = int((gaps > 0).sum())
-            verdict = "holds" if above == len(names) else "partly" if above > len(names) / 2 else "fails"
-            said = {"holds": "holds", "partly": "holds in most categories", "fails": "does not hold"}[verdict]
-            notes.append(
-                Note(
-                    f"The paper says that {claim.text}. In our runs this **{said}**: *{claim.better}* is above"
-                    f" *{worse}* in {above} of {len(names)} categories, in {small} of the {len(names) - half} smaller"
-                    f" ones; gains from {gaps.min():+.2f} ({names[int(gaps.argmin())]}) to {gaps.max():+.2f}"
-                    f" ({names[int(gaps.argmax())]}).",
-                    verdict,
-                    claim=True,
-                )
+    for (claim, worse), verdict in zip(pairs, judged, strict=True):
+        small, large = (
+            Verdict(verdict_of([gap.side for gap in gaps]), gaps) if gaps else None
+            for gaps in (
+                tuple(gap for gap in verdict.gaps if (gap.metric in minority) == wanted) for wanted in (True, False)
             )
+        )
+        parts = {"majority": large, "minority": small}
+        worst = max((part.name for part in parts.values() if part), key=("holds", "level", "fails").index)
+        said = "; ".join(f"of {len(part.gaps)} {name} categories {part.counts}" for name, part in parts.items() if part)
+        low, high = (pick(verdict.gaps, key=lambda gap: gap.mean) for pick in (min, max))
+        smaller = f" Minority categories: {', '.join(minority)}." if minority else ""
+        notes.append(
+            Note(
+                f"The paper says that {claim.text}. In our runs this **{WORDS[worst]}**: *{claim.better}* against"
+                f" *{worse}*, {verdict.seeds}: {said}; gains from {low.mean:+.2f} ({low.metric}) to {high.mean:+.2f}"
+                f" ({high.metric}).{smaller}",
+                worst,
+                claim=True,
+            )
+        )
     return notes
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -12,6 +11,7 @@ from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable,
 from dpcml.paper.published import published_figures, title_of
 from dpcml.paper.spec import Claim, Spec, StudyRow
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, provenance
+from dpcml.paper.verdicts import PairedGap, judge, paired_gap
 from dpcml.utils.arrays import FloatArray
 
 OWNERS = {"paper": "The paper says that", "control": "A control of ours:"}
@@ -82,7 +82,7 @@ def against_paper(lines: Sequence[TableLine], spec: Spec) -> list[Note]:
     text = f"{cells - missed} of {cells} cells are at or above the paper's figures."
     text += f" Every cell: {', '.join(whole)}." if whole else ""
     text += f" Below: {'; '.join(below)}." if below else ""
-    return [Note(text, "holds" if not missed else "partly")]
+    return [Note(text)]
 
 
 def claim_notes(results: StudyResults, data: str) -> list[Note]:
@@ -90,33 +90,13 @@ def claim_notes(results: StudyResults, data: str) -> list[Note]:
     spec = results.spec
     current = [results.of(row) for row in results.rows(data)]
     done = pl.concat(current, how="diagonal_relaxed") if current else results.on(data)
-    return [
-        note
-        for claim in spec.claims
-        for note in claim_verdicts(claim, done, data, spec.metrics, spec.scale, spec.digits)
-    ]
+    return claim_verdicts(spec.claims, done, data, spec.metrics, spec.scale, spec.digits)
 
 
 def _column(done: pl.DataFrame, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     if name not in done.columns:
         return np.full(max(done.height, 1), np.nan)
     return done[name].cast(pl.Float64).to_numpy().astype(np.float64)
-
-
-@dataclass(frozen=True)
-class PairedGap:
-    """The difference of two rows in a metric, over the seeds that both have."""
-
-    metric: str
-    mean: float
-    error: float  # standard error over seeds; NaN for a single one
-
-    @property
-    def side(self) -> int:
-        """1 above, -1 below, 0 level: within two standard errors, where there are several seeds."""
-        if self.mean == 0 or (not np.isnan(self.error) and abs(self.mean) <= 2 * self.error):
-            return 0
-        return 1 if self.mean > 0 else -1
 
 
 def paired_gaps(done: pl.DataFrame, data: str, better: str, worse: str, metrics: Sequence[str]) -> list[PairedGap]:
@@ -133,45 +113,39 @@ def paired_gaps(done: pl.DataFrame, data: str, better: str, worse: str, metrics:
     found = []
     for metric in metrics if seeds else ():
         differences: FloatArray = np.array([one[seed][metric] - other[seed][metric] for seed in seeds], dtype=float)
-        error = differences.std(ddof=1) / np.sqrt(len(seeds)) if len(seeds) > 1 else np.nan
-        found.append(PairedGap(metric, float(differences.mean()), float(error)))
+        found.append(paired_gap(metric, differences))
     return found
 
 
 def claim_verdicts(
-    claim: Claim, done: pl.DataFrame, data: str, metrics: Sequence[str], scale: float = 100.0, digits: int = 2
+    claims: Sequence[Claim],
+    done: pl.DataFrame,
+    data: str,
+    metrics: Sequence[str],
+    scale: float = 100.0,
+    digits: int = 2,
 ) -> list[Note]:
-    """Return a note for each pair of rows of a claim: whether it holds, in how many metrics, and by how much."""
+    """Return a note for each pair of rows of the claims: whether it holds, in how many metrics, and by how much.
+
+    The pairs are judged together: p-values are corrected for their number.
+    """
+    pairs = [(claim, worse) for claim in claims for worse in claim.worse]
+    found = [paired_gaps(done, data, claim.better, worse, claim.metrics or metrics) for claim, worse in pairs]
+    judged = [(pair, gaps) for pair, gaps in zip(pairs, found, strict=True) if gaps]
     notes = []
-    for worse in claim.worse:
-        found = paired_gaps(done, data, claim.better, worse, claim.metrics or metrics)
-        if not found:
-            continue
-        above, below = (sum(gap.side == side for gap in found) for side in (1, -1))
-        level = len(found) - above - below
-        verdict, words = _verdict(above, below, len(found))
-        first = found[0]
+    for ((claim, worse), _), verdict in zip(judged, judge([gaps for _, gaps in judged]), strict=True):
+        first = verdict.gaps[0]
         spread = "" if np.isnan(first.error) else f" ± {2 * scale * first.error:.{digits}f}"
-        counts = ", ".join(f"{word} {n}" for word, n in (("above", above), ("level", level), ("below", below)) if n)
         notes.append(
             Note(
-                f"{OWNERS[claim.by]} {claim.text}. In our runs this **{words}** for *{claim.better}* against *{worse}*:"
-                f" of {len(found)} metrics {counts}; {first.metric} {scale * first.mean:+.{digits}f}{spread}.",
-                verdict,
+                f"{OWNERS[claim.by]} {claim.text}. In our runs this **{verdict.words}** for *{claim.better}* against"
+                f" *{worse}*: of {len(verdict.gaps)} metrics {verdict.counts}; {first.metric}"
+                f" {scale * first.mean:+.{digits}f}{spread}, {verdict.seeds}.",
+                verdict.name,
                 claim=True,
             )
         )
     return notes
-
-
-def _verdict(above: int, below: int, n: int) -> tuple[str, str]:
-    if above == n:
-        return "holds", "holds"
-    if above and not below:
-        return "holds", "holds where rows differ"
-    if above:
-        return "partly", "holds in part"
-    return "fails", "does not hold"
 
 
 def _by_seed(done: pl.DataFrame, data: str, label: str) -> dict[int, dict[str, float]]:

@@ -21,8 +21,10 @@ from dpcml.data.synthetic import planted
 from dpcml.models import MODELS, Recommender, create
 from dpcml.models.presets import PRESETS
 from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableLine, details
+from dpcml.paper.fingerprint import sources_of
 from dpcml.paper.published import title_of
-from dpcml.paper.runs import DatasetCache, Job, model_jobs
+from dpcml.paper.run_store import Job
+from dpcml.paper.runs import DatasetCache, model_jobs
 from dpcml.paper.spec import Spec
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType
 from dpcml.paper.study_types.tables import table_blocks
@@ -32,6 +34,7 @@ from dpcml.utils.threads import thread_count
 YARDSTICK = "dpcml2"  # the paper's own method: times are also shown as multiples of its epoch
 EPOCHS = 3  # per fit; the first one warms up
 EPOCH, FIT = "epoch of ", "fit of "
+MODULES = (__name__, *sources_of("dpcml.models.dpcml"))  # whose code decides how long training takes
 OURS = ("dpcml1", "dpcml2")
 LABEL = "stand-in"
 
@@ -187,6 +190,8 @@ def timing_jobs(spec: Spec, datasets: DatasetCache) -> Iterator[Job]:
             0,
             work=lambda data=data: timing_figures(datasets(data), **spec.options),  # type: ignore[misc]
             parameters=spec.options,
+            modules=MODULES,
+            hashes=lambda data=data: datasets.hashes(data),  # type: ignore[misc]
         )
 
 
@@ -268,7 +273,8 @@ def scale_jobs(spec: Spec, datasets: DatasetCache) -> Iterable[Job]:
     yield from (job for job in model_jobs(spec, datasets) if job.data in here)
     for data in (data for data in spec.sets if data not in here):
         shape = spec.options["stand_in"]
-        yield Job(data, LABEL, 0, work=lambda shape=shape: stand_in_figures(**shape), parameters=shape)  # type: ignore[misc]
+        work = lambda shape=shape: stand_in_figures(**shape)  # noqa: E731
+        yield Job(data, LABEL, 0, work=work, parameters=shape, modules=MODULES)
 
 
 def stand_in_figures(

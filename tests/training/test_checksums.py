@@ -1,0 +1,66 @@
+"""The same seed gives the same bits on every processor, as far as docs/explanation/engine.md promises it."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOL = ROOT / "tools" / "checksums.py"
+KEPT = json.loads((ROOT / "results" / "checksums.json").read_text(encoding="utf-8"))
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="the checksums are of x86-64 processors"
+)
+
+
+def trained(**environment: str) -> dict:
+    """Return the checksums of a new process."""
+    run = subprocess.run(
+        [sys.executable, str(TOOL), "print"], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def check(found: dict) -> None:
+    (kind,) = found
+    assert found[kind]["data"] == KEPT[kind]["data"], "the generated worlds"
+    assert found[kind]["random"] == KEPT[kind]["random"], (
+        "trained bits changed: if that is meant, run 'python tools/checksums.py write' for both parts of the file and"
+        " say why in CHANGELOG.md"
+    )
+
+
+@pytest.fixture(scope="module")
+def here() -> dict:
+    return trained(DPCML_THREADS="1")
+
+
+def test_trained_models_have_the_bits_in_the_file(here):
+    check(here)
+
+
+def test_threads_change_no_bit_from_any_start(here):
+    assert trained(DPCML_THREADS="2") == here
+
+
+def test_a_processor_without_fused_multiply_add_has_the_other_bits_in_the_file():
+    found = trained(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+    assert list(found) == ["separate"]
+    check(found)
+
+
+def test_data_and_draws_do_not_depend_on_the_processor():
+    assert KEPT["fused"]["data"] == KEPT["separate"]["data"]
+    assert KEPT["fused"]["random"].keys() == KEPT["separate"]["random"].keys()
+
+
+def test_three_models_on_three_sets_are_kept():
+    for part in KEPT.values():
+        assert len(part["random"]) == len(part["spectral"]) == 9
+        assert len(set(part["random"].values())) == 9

@@ -1,0 +1,100 @@
+"""Checksums of trained models: three models on three small worlds, from two starts, to notice a change of bits.
+
+``write`` trains them and writes results/checksums.json, ``print`` prints them. The file has them twice: ``fused`` for
+processors that multiply and add in one rounding (FMA), ``separate`` for those that do not. What is written is the part
+for the processor that Numba compiles for; ``NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES=`` gives the other on x86-64. A
+commit that changes the file says why in CHANGELOG.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+
+import dpcml
+from dpcml.data.interactions import Interactions
+
+FILE = Path(__file__).parent.parent / "results" / "checksums.json"
+
+# Every parameter that training reads is named, so that other defaults do not change the checksums.
+COMMON: dict[str, Any] = {
+    "dim": 20,
+    "margin": 1.0,
+    "n_candidates": 6,
+    "pull": 0.0,
+    "popularity": 0.0,
+    "average": 0.0,
+    "epochs": 3,
+    "batch_size": 256,
+    "learning_rate": 0.01,
+    "optimizer": "adam",
+    "schedule": "constant",
+    "max_user_run": 1,
+    "patience": None,
+    "random_state": 7,
+}
+SEVERAL: dict[str, Any] = {"n_vectors": 3, "diversity": (0.05, 0.25), "diversity_per": "user"}
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dpcml": ("DPCML", {**SEVERAL, "negatives": "hard", "diversity_weight": 10.0, "projection": "sphere"}),
+    "cml": ("CML", {"negatives": "popularity", "projection": "ball"}),
+    "gfja": ("GFJA", {**SEVERAL, "negatives": "uniform", "diversity_weight": 5.0}),
+}
+INITS = ("random", "spectral")
+
+
+def worlds() -> dict[str, Interactions]:
+    """Return three generated sets: the planted world in small, a sparse one, and a dense one with few items."""
+    return {
+        "planted": dpcml.planted(200, 120, seed=1).data,
+        "sparse": dpcml.planted(300, 400, positives=8, seed=2).data,
+        "dense": dpcml.planted(120, 90, positives=24, n_categories=4, seed=3).data,
+    }
+
+
+def checksum(model: str, init: str, data: Interactions) -> str:
+    """Return a checksum of the vectors that a model of `MODELS` learns."""
+    kind, params = MODELS[model]
+    fitted = getattr(dpcml, kind)(**{**COMMON, **params, "init": init}).fit(data)
+    return hashlib.sha256(fitted.user_vectors_.tobytes() + fitted.item_vectors_.tobytes()).hexdigest()[:16]
+
+
+def checksums() -> dict[str, dict[str, str]]:
+    """Return the checksums by start, and by model and world."""
+    made = worlds()
+    found = {"data": {name: data.content_hash[:16] for name, data in made.items()}}
+    for init in INITS:
+        found[init] = {f"{model} on {name}": checksum(model, init, made[name]) for model in MODELS for name in made}
+    return found
+
+
+def fused() -> bool:
+    """Return whether Numba compiles for a processor with fused multiply-add."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return True
+    if numba.config.CPU_NAME == "generic":  # type: ignore[attr-defined]
+        return "+fma" in (numba.config.CPU_FEATURES or "")  # type: ignore[attr-defined]
+    return bool(llvm.get_host_cpu_features().get("fma"))
+
+
+def main() -> None:
+    """Write the checksums of this processor to the file, or print them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("command", choices=["write", "print"])
+    command = parser.parse_args().command
+    found = {"fused" if fused() else "separate": checksums()}
+    if command == "write":
+        known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+        FILE.write_text(json.dumps({**known, **found}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    else:
+        print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
