@@ -127,6 +127,32 @@ class Recommender(ABC):
         self.train_ = data
         return self
 
+    def settled(self) -> Self:
+        """Return an unfitted copy with the settings that the validation part has found, to be fitted on everything.
+
+        A model that is trained in epochs stops after its best epoch; what else `fit` chooses on a validation part is
+        fixed at what was chosen.
+
+        Examples
+        --------
+        >>> from dpcml import DPCML, Interactions
+        >>> likes = Interactions.from_csr(np.kron(np.eye(2), np.ones((6, 10))))
+        >>> train, valid = likes.split((0.8, 0.2))
+        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(train, valid)
+        >>> final = model.settled().fit(likes)
+        >>> len(final.history_.epochs) == model.history_.best.number
+        True
+        """
+        self.check_fitted()
+        return type(self)(**{**self.get_params(deep=False), **self._found_params()})
+
+    def _found_params(self) -> dict[str, Any]:
+        """Return the hyper-parameters that validation has found, by name."""
+        history = getattr(self, "history_", None)
+        if "stop_after" not in self.get_params(deep=False) or history is None or history.best is None:
+            return {}
+        return {"stop_after": history.best.number}
+
     def check_fitted(self) -> Interactions:
         """Return the training data; raise a `NotFittedError` before `fit`.
 
