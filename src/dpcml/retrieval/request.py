@@ -140,6 +140,22 @@ def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, boo
     ...
     dpcml.utils.errors.ParameterError: history 1 is empty: name at least one item, or recommend what is popular
     """
+    rows, single = histories_of(histories)
+    for number, row in enumerate(rows):
+        if not row:
+            which = "the history" if single else f"history {number}"
+            raise ParameterError(f"{which} is empty: name at least one item, or recommend what is popular")
+    return likes_matrix([train.item_columns(row) for row in rows], train.n_items), single
+
+
+def histories_of(histories: Any) -> tuple[list[list[Any]], bool]:
+    """Return the item ids of each user, and whether there was only one user.
+
+    Examples
+    --------
+    >>> histories_of(["dune"]), histories_of([["dune"], []])
+    (([['dune']], True), ([['dune'], []], False))
+    """
     if not _is_sequence(histories):
         raise ParameterError(f"histories={histories!r}: pass a sequence of item ids, or a sequence of such sequences")
     given = list(histories)
@@ -150,16 +166,22 @@ def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, boo
             " a sequence of them for each user"
         )
     single = not any(nested)
-    rows = [given] if single else [list(history) for history in given]
-    for number, row in enumerate(rows):
-        if not row:
-            which = "the history" if single else f"history {number}"
-            raise ParameterError(f"{which} is empty: name at least one item, or recommend what is popular")
-    columns = [np.unique(train.item_columns(row)) for row in rows]
-    indptr = np.cumsum([0, *map(len, columns)])
-    indices = np.concatenate(columns).astype(np.int32)
+    return [given] if single else [list(history) for history in given], single
+
+
+def likes_matrix(columns: Sequence[IntArray], n_items: int) -> sparse.csr_array:
+    """Return the positions of the items that users like as ones (float32) of shape (users, items).
+
+    Examples
+    --------
+    >>> likes_matrix([np.array([2, 0, 2])], 3).toarray()
+    array([[1., 0., 1.]], dtype=float32)
+    """
+    rows = [np.unique(liked) for liked in columns]
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.concatenate([np.zeros(0, dtype=np.int64), *rows]).astype(np.int32)
     ones = np.ones(len(indices), dtype=np.float32)
-    return sparse.csr_array((ones, indices, indptr), shape=(len(rows), train.n_items)), single
+    return sparse.csr_array((ones, indices, indptr), shape=(len(rows), n_items))
 
 
 def _is_sequence(value: Any) -> bool:
