@@ -140,7 +140,6 @@ def test_export(run, folder, tmp_path):
     assert (tmp_path / "y" / "user_ids.txt").read_text().splitlines()[3] == "user 3"
 
 
-
 def test_users_and_histories_of_which_nothing_is_known(run, folder, tmp_path):
     popular = np.argsort(-load(folder / "dpcml").train_.per_item, kind="stable")[:3].tolist()
     for words in (("--user", 999, "--on-unknown", "popular"), ("--history", ",")):

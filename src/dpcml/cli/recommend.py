@@ -43,7 +43,9 @@ def recommend(
     on_unknown: Annotated[
         str, typer.Option(metavar="WAY", help="Unknown ids: error, skip them, or popular items.")
     ] = "error",
-    show_known: Annotated[bool, typer.Option("--show-known", help="Include items that the user knows already.")] = False,
+    show_known: Annotated[
+        bool, typer.Option("--show-known", help="Include items that the user knows already.")
+    ] = False,
     seen: Annotated[bool, typer.Option("--seen", hidden=True)] = False,  # the old name of --show-known
     as_json: AsJson = False,
 ) -> None:

@@ -123,10 +123,14 @@ def _show(found: dict[str, Any]) -> None:
     if found["split"]:
         split = found["split"]
         print(f", split {split['hash']} ({split['rule']}, seed {split['seed']})")
-        figures = ", ".join(f"{name} {value:.4f}" for name, value in found["test"]["metrics"].items() if value is not None)
+        figures = ", ".join(
+            f"{name} {value:.4f}" for name, value in found["test"]["metrics"].items() if value is not None
+        )
         print(f"held out ({found['test']['protocol']} protocol, {found['test']['n_users']:,} users): {figures}")
         if found["refit"]:
-            print(f"for use: trained on all {found['refit']['positives']:,} positives, {found['refit']['seconds']:.1f} s")
+            print(
+                f"for use: trained on all {found['refit']['positives']:,} positives, {found['refit']['seconds']:.1f} s"
+            )
         print(f"next: dpcml evaluate {found['out']}")
     else:
         print(", trained on everything")

@@ -70,7 +70,7 @@ class Interactions:
     split_hash
         Hash of the split that this is a part of, if any.
     low_rated
-        Pairs that the source holds but that are no positives, such as ratings below the threshold; shape (users, items).
+        Pairs that the source holds but that are no positives, such as ratings below the threshold; (users, items).
         No model learns from them and no metric counts them: they are only never recommended. None if there are none.
 
     Examples
