@@ -80,7 +80,7 @@ class UserBatch:
         return np.asarray(self.likes.indices[self.likes.indptr[user] : self.likes.indptr[user + 1]])
 
     def seen(self, exclude: bool = True) -> Seen:
-        """Return the CSR of items that are no candidates: the known ones (liked or not) or none, and the hidden ones."""
+        """Return the CSR of items that are no candidates: known ones (liked or not) or none, and hidden ones."""
         indptr, indices = seen_of(self.likes) if exclude else nothing_seen(len(self))
         if exclude and self.low_rated is not None and self.low_rated.nnz:
             indptr, indices = _joined((indptr, indices), seen_of(self.low_rated), self.likes.shape[1])
