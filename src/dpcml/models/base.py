@@ -413,7 +413,14 @@ class Recommender(ABC):
         candidates = self._candidates(items, where, exclude, on_unknown)
         batch = UserBatch.known(train, rows[rows >= 0])
         lists = self._top_or_popular(
-            batch, rows >= 0, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, mix_by=mix_by, explain=explain
+            batch,
+            rows >= 0,
+            n,
+            candidates=candidates,
+            exclude_seen=exclude_seen,
+            mix=mix,
+            mix_by=mix_by,
+            explain=explain,
         )
         if as_frame:
             return list_frame("user_id", ids, self._with_ids(lists, False, explain))
