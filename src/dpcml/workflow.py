@@ -213,7 +213,7 @@ def evaluate_saved(
     _ = PROTOCOLS[protocol], select(metrics or "accuracy", k)  # errors before anything is read
     card = storage.read_card(folder)
     split = split_again(folder, data=data, options=options, progress=progress)
-    model = storage.load(Path(folder) / storage.EVALUATION if card["record"].get("refit") else folder)
+    model = storage.load(evaluated_folder(folder))
     label = card["record"].get("label")
     return evaluate(
         model,
@@ -226,6 +226,22 @@ def evaluate_saved(
         label=label,
         n_threads=n_threads,
     )
+
+
+def evaluated_folder(folder: str | Path) -> Path:
+    """Return the folder of the model that has not seen the test part: one below, if ``folder`` holds one for use.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpcml import EASE
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     saved = storage.save(EASE().fit(np.eye(4)), Path(place) / "ease")
+    ...     evaluated_folder(saved) == saved
+    True
+    """
+    refitted = storage.read_card(folder)["record"].get("refit")
+    return Path(folder) / storage.EVALUATION if refitted else Path(folder)
 
 
 def split_again(

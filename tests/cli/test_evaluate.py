@@ -117,4 +117,4 @@ def test_another_split_than_then_is_refused(folder):
     card = json.loads((folder / "m" / CARD).read_text())
     card["record"]["split"]["seed"] = 8
     (folder / "m" / CARD).write_text(json.dumps(signed(card)))
-    assert f"was {card['split_hash']}" in run("m", code=2)
+    assert f"was {card['record']['split']['hash']}" in run("m", code=2)
