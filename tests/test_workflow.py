@@ -2,8 +2,9 @@
 
 import pytest
 
-from dpcml import DPCML, load
+from dpcml import DPCML, EASE, Blend, load
 from dpcml.data.synthetic import planted
+from dpcml.storage import read_card
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.workflow import DataSource, checkpoint_folder, evaluate_saved, train_and_save
 
@@ -62,3 +63,48 @@ def test_everything_leaves_nothing_to_evaluate(source):
     assert load("m").train_.n_positives == source.read().n_positives
     with pytest.raises(DataError, match="trained on everything"):
         evaluate_saved("m")
+
+
+def test_the_model_for_use_has_learned_everything_and_evaluation_the_training_part(source):
+    data = source.read()
+    found = train_and_save(model(epochs=6, validate_every=1, popularity=None), data, "m", source=source)
+    train_and_save(model(epochs=6, validate_every=1, popularity=None), data, "half", source=source, refit=False)
+    used, half = load("m"), load("half")
+    assert used.train_.n_positives == data.n_positives == found["refit"]["positives"]
+    assert half.train_.n_positives == found["positives"] < data.n_positives
+    assert len(used.history_.epochs) == found["best_epoch"] == used.stop_after
+    assert used.popularity == pytest.approx(half.popularity_weight_[0])
+    reports = [evaluate_saved(folder).to_dict() for folder in ("m", "half")]
+    assert reports[0].keys() == reports[1].keys()
+    assert reports[0]["metrics"] == reports[1]["metrics"]
+    for name, value in found["test"]["metrics"].items():
+        assert reports[0]["metrics"][name] == value
+    assert read_card("m")["record"]["test"] == found["test"]
+
+
+def test_a_model_with_its_evaluation_is_replaced_as_a_whole(source, tmp_path):
+    for refit in (True, False):
+        train_and_save(model(), source.read(), "m", source=source, refit=refit)
+        assert (tmp_path / "m" / "evaluation").exists() == refit
+    train_and_save(model(), source.read(), "m", source=source)
+    (tmp_path / "m" / "evaluation" / "thesis.txt").write_text("years of work")
+    with pytest.raises(DataError, match=r"holds evaluation/thesis\.txt"):
+        train_and_save(model(), source.read(), "m", source=source)
+
+
+def test_a_run_that_is_stopped_while_it_learns_everything_goes_on_with_the_same_bits(source, monkeypatch):
+    data = source.read()
+    whole = Blend([model(epochs=6), EASE()])
+    train_and_save(whole, data, "whole", source=source)
+
+    def stop(*given, **options):
+        raise DataError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpcml.storage.save", stop)
+        with pytest.raises(DataError, match="go on with --resume"):
+            train_and_save(Blend([model(epochs=6), EASE()]), data, "m", source=source, checkpoint_every=1)
+    assert (checkpoint_folder("m") / "refit").exists()
+    train_and_save(Blend([model(epochs=6), EASE()]), data, "m", source=source, resume=True)
+    assert (load("m").score([0, 5]) == load("whole").score([0, 5])).all()
+    assert not checkpoint_folder("m").exists()

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
+from dpcml.retrieval.lists import list_frame, request_ids
 from dpcml.retrieval.projection import project_items
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import DataError, ParameterError
@@ -79,7 +80,11 @@ def write_recommendations(
     write = WRITERS[path.suffix.removeprefix(".")]
     wanted = train.user_ids
     if users is not None:
-        wanted = wanted[train.user_rows(users)]  # fail on an unknown id before hours of work
+        wanted, known = request_ids(train, users)
+        if options.get("on_unknown", "error") == "error":
+            wanted = train.user_ids[train.user_rows(users)]  # fail on an unknown id before hours of work
+        elif options["on_unknown"] == "skip":
+            wanted = wanted[known >= 0]
     if not len(wanted):
         raise ParameterError("there are no users: pass at least one id")
     rows = 0
@@ -88,7 +93,7 @@ def write_recommendations(
         nonlocal rows
         for first in range(0, len(wanted), BLOCK):
             some = wanted[first : first + BLOCK]
-            frame = _frame(some, model.recommend(some, n, explain=explain, **options))
+            frame = list_frame("user_id", some, model.recommend(some, n, explain=explain, **options))
             rows += len(frame)
             yield frame
             if progress is not None:
@@ -97,27 +102,6 @@ def write_recommendations(
     with atomic(path) as temporary:
         write(blocks(), temporary)
     return rows
-
-
-def _frame(users: Array, found: tuple[Any, ...]) -> pl.DataFrame:
-    import polars as pl
-
-    ids, scores, *reasons = found
-    there = np.isfinite(scores)
-    row, place = np.nonzero(there)
-    items = ids[there]
-    columns: dict[str, Any] = {
-        "user_id": users[row].tolist(),
-        "rank": place + 1,
-        "item_id": items.tolist(),
-        "score": scores[there],
-    }
-    if reasons:
-        given = [reason for one in reasons[0] for reason in one]
-        columns["interest"] = pl.Series([reason.interest for reason in given], dtype=pl.Int32)
-        columns["share"] = pl.Series([reason.share for reason in given], dtype=pl.Float32)
-        columns["reason"] = pl.Series([reason.text for reason in given], dtype=pl.String)
-    return pl.DataFrame(columns)
 
 
 @WRITERS.register("csv")

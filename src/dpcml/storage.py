@@ -5,6 +5,7 @@
 ``model.safetensors``   what the model has learned
 ``data.safetensors``    seen items (the training matrix), ids that are numbers, items' attributes
 ``texts.json``          ids that are texts, titles, names of attributes
+``evaluation/``         the same files again, of the model by which held-out figures are made, if there is one
 ======================  ==================================================================================
 """
 
@@ -37,9 +38,16 @@ KIND = "dpcml model"
 FORMAT = 2  # 1 had no checksum of the card
 CARD, MODEL, DATA, TEXTS = "model.json", "model.safetensors", "data.safetensors", "texts.json"
 FILES = (MODEL, DATA, TEXTS)
+EVALUATION = "evaluation"  # folder in a model directory: the model that was fitted on the training part only
 
 
-def save(model: Recommender, folder: str | Path, *, record: Mapping[str, Any] | None = None) -> Path:
+def save(
+    model: Recommender,
+    folder: str | Path,
+    *,
+    record: Mapping[str, Any] | None = None,
+    evaluation: Recommender | None = None,
+) -> Path:
     """Write a fitted model to a folder: parameters, arrays, ids, titles, seen items.
 
     An older model at that place is replaced once the new one is whole; any other folder that is not empty is refused.
@@ -52,6 +60,9 @@ def save(model: Recommender, folder: str | Path, *, record: Mapping[str, Any] | 
         Where to; it is made, and its parents.
     record
         Plain data to keep in the card: where the data came from, how it was split.
+    evaluation
+        For a model that was fitted on everything: the one that was fitted on a training part, by which held-out figures
+        are made. It is kept in a folder below and takes as much room as the model itself.
 
     Returns
     -------
@@ -69,23 +80,31 @@ def save(model: Recommender, folder: str | Path, *, record: Mapping[str, Any] | 
     ...     load(folder).recommend(3, n=1)[0]
     array([1])
     """
+    target = free_place(folder)
+    with atomic_folder(target) as new:
+        _write(model, new, record)
+        if evaluation is not None:
+            (new / EVALUATION).mkdir()
+            _write(evaluation, new / EVALUATION, record)
+    return target
+
+
+def _write(model: Recommender, new: Path, record: Mapping[str, Any] | None) -> None:
+    """Write the files of a model to a folder that is there and empty."""
     train = model.check_fitted()
     if model.name not in MODELS or MODELS[model.name] is not type(model):
         raise ParameterError(f"{type(model).__name__} is not registered: file it in MODELS, so that it can be loaded")
-    target = free_place(folder)
     try:
         arrays = model.to_arrays()
     except DataError as error:
         raise DataError(f"this {type(model).__name__} cannot be saved: {error}; fit it anew") from None
     numbers, texts = to_arrays(train)
-    with atomic_folder(target) as new:
-        _write_json(new / TEXTS, texts)
-        for name, some in ((MODEL, arrays), (DATA, numbers)):
-            save_file(some, new / name)
-            (new / name).chmod((new / TEXTS).stat().st_mode)  # safetensors would keep them from other users
-        files = {name: {"bytes": (new / name).stat().st_size, "sha256": _sha256(new / name)} for name in FILES}
-        _write_json(new / CARD, signed({**_card(model, train), "record": dict(record or {}), "files": files}))
-    return target
+    _write_json(new / TEXTS, texts)
+    for name, some in ((MODEL, arrays), (DATA, numbers)):
+        save_file(some, new / name)
+        (new / name).chmod((new / TEXTS).stat().st_mode)  # safetensors would keep them from other users
+    files = {name: {"bytes": (new / name).stat().st_size, "sha256": _sha256(new / name)} for name in FILES}
+    _write_json(new / CARD, signed({**_card(model, train), "record": dict(record or {}), "files": files}))
 
 
 def load(folder: str | Path, *, check: bool = True, mapped: bool = True) -> Recommender:
@@ -201,9 +220,11 @@ def free_place(folder: str | Path) -> Path:
         raise DataError(f"{folder}: is a file; name a folder")
     try:
         found = sorted(file.name for file in place.iterdir())
+        below = sorted(file.name for file in (place / EVALUATION).glob("*"))
     except OSError as error:
         raise DataError(f"{folder}: cannot be looked into ({error.strerror}); name another folder") from None
-    foreign = [name for name in found if name not in (CARD, *FILES)]
+    foreign = [name for name in found if name not in (CARD, *FILES, EVALUATION)]
+    foreign += [f"{EVALUATION}/{name}" for name in below if name not in (CARD, *FILES)]
     if not foreign and found:
         try:
             read_card(place)

@@ -31,6 +31,8 @@ from dpcml.utils.files import full_path
 from dpcml.utils.packages import version
 
 PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
+TEST_METRICS = ("P@10", "R@10", "NDCG@10", "MAP", "MRR", "AUC")  # in the record of a model
+REFIT = "refit"  # folder in that of the checkpoint, for the training on everything
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,16 @@ def train_and_save(
     label: str | None = None,
     split_seed: int = 0,
     everything: bool = False,
+    refit: bool = True,
     resume: bool = False,
     checkpoint_every: int = 10,
     progress: bool | None = None,
 ) -> dict[str, Any]:
-    """Split data 60/20/20, train with the validation part for early stopping, save the model, and return a summary.
+    """Find settings and held-out figures on a 60/20/20 split, train on everything with them, save the model.
 
-    While it trains, a checkpoint lies beside ``out``; it is removed when the model is saved.
+    The model is trained on the training part, stopped by the validation part, and evaluated on the test part. What is
+    saved for use is `Recommender.settled` of it, fitted on all positives; the first one is kept in the folder too, for
+    `evaluate_saved`. While it trains, a checkpoint lies beside ``out``; it is removed when the model is saved.
 
     Parameters
     ----------
@@ -106,32 +111,76 @@ def train_and_save(
     split_seed
         Seed of the split: give it the same value for models that are to be compared.
     everything
-        Train on all positives; nothing is left to evaluate on.
+        Train on all positives without a split; nothing is left to evaluate on.
+    refit
+        Train on everything after the split; otherwise the model of the training part is the one that is saved.
     resume
         Go on from the checkpoint, if there is one.
     checkpoint_every
         Epochs between two checkpoints.
     progress
         Show a progress bar; by default on a terminal.
+
+    Returns
+    -------
+    dict
+        The summary: of the training on the split, with the held-out figures under ``test``, and of the training on
+        everything under ``refit``; None where there was none.
     """
     storage.free_place(out)
     split = None if everything else by_ratio(data, PARTS, split_seed)
-    options: dict[str, Any] = {}
-    if model.iterative:
-        options = {"checkpoint": Checkpoint(checkpoint_folder(out), checkpoint_every), "resume": resume}
-    started = time.perf_counter()
+    place = checkpoint_folder(out)
+    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "resume": resume, "progress": progress}
     train, valid = (data, None) if split is None else (split.train, split.valid)
-    model.fit(train, valid=valid, progress=progress, **options)
-    seconds = time.perf_counter() - started
+    seconds = _fit(model, train, valid, place, **options)
     held = None if split is None else {"parts": PARTS, "seed": split_seed, "rule": split.rule, "hash": split.hash}
     record = {"label": label or model.name, "source": source.to_dict(), "data_hash": data.content_hash, "split": held}
+    found = _summary(model, record, train, seconds) | {"test": None, "refit": None}
+    final, kept = model, None
+    if split is not None:
+        found["test"] = record["test"] = _held_out(model, split, record["label"])
+        if refit:
+            final, kept = model.settled(), model
+            found["refit"] = record["refit"] = _refit(final, data, place / REFIT, options)
     try:
-        storage.save(model, out, record=record)
+        storage.save(final, out, record=record, evaluation=kept)
     except DataError as error:
-        kept = checkpoint_folder(out)
-        raise DataError(f"{error}; {kept} holds the run: go on with --resume" if kept.exists() else error) from None
+        raise DataError(f"{error}; {place} holds the run: go on with --resume" if place.exists() else error) from None
     _remove_checkpoint(out)
-    return {"out": str(out), **_summary(model, record, train, seconds)}
+    return {"out": str(out), **found}
+
+
+def _fit(
+    model: Recommender,
+    train: Interactions,
+    valid: Interactions | None,
+    place: Path,
+    *,
+    checkpoint_every: int,
+    resume: bool,
+    progress: bool | None,
+) -> float:
+    """Fit a model, with checkpoints if it is trained in epochs, and return the seconds that it took."""
+    options: dict[str, Any] = {}
+    if model.iterative:
+        options = {"checkpoint": Checkpoint(place, checkpoint_every), "resume": resume}
+    started = time.perf_counter()
+    model.fit(train, valid=valid, progress=progress, **options)
+    return time.perf_counter() - started
+
+
+def _refit(model: Recommender, data: Interactions, place: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fit the model for use on everything, and return a summary."""
+    seconds = _fit(model, data, None, place, **options)
+    history = getattr(model, "history_", None) or History()
+    return {"positives": data.n_positives, "epochs": len(history.epochs), "seconds": seconds}
+
+
+def _held_out(model: Recommender, split: Split, label: str) -> dict[str, Any]:
+    """Return the figures of the test part as plain data: protocol, users, and metrics by name."""
+    report = evaluate(model, split.train, split.test, valid=split.valid, metrics=TEST_METRICS, label=label)
+    plain = report.to_dict()
+    return {name: plain[name] for name in ("protocol", "n_users", "metrics")}
 
 
 @renamed(at="k")
@@ -148,6 +197,8 @@ def evaluate_saved(
 ) -> Report:
     """Read the data of a saved model again, split it as then, and evaluate the model on the test part.
 
+    For a model that was fitted on everything afterwards, it is the one of the training part that is evaluated.
+
     Parameters
     ----------
     folder
@@ -162,7 +213,7 @@ def evaluate_saved(
     _ = PROTOCOLS[protocol], select(metrics or "accuracy", k)  # errors before anything is read
     card = storage.read_card(folder)
     split = split_again(folder, data=data, options=options, progress=progress)
-    model = storage.load(folder)
+    model = storage.load(evaluated_folder(folder))
     label = card["record"].get("label")
     return evaluate(
         model,
@@ -175,6 +226,22 @@ def evaluate_saved(
         label=label,
         n_threads=n_threads,
     )
+
+
+def evaluated_folder(folder: str | Path) -> Path:
+    """Return the folder of the model that has not seen the test part: one below, if ``folder`` holds one for use.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpcml import EASE
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     saved = storage.save(EASE().fit(np.eye(4)), Path(place) / "ease")
+    ...     evaluated_folder(saved) == saved
+    True
+    """
+    refitted = storage.read_card(folder)["record"].get("refit")
+    return Path(folder) / storage.EVALUATION if refitted else Path(folder)
 
 
 def split_again(
@@ -276,7 +343,7 @@ def _remove_checkpoint(out: str | Path) -> None:
         *folder.rglob(f".{name.stem}-*{name.suffix}"),
     ):  # and temporary files of a killed run
         file.unlink(missing_ok=True)
-    for place in (*folder.glob("*/"), folder):
+    for place in (*sorted(folder.rglob("*/"), reverse=True), folder):  # those below others come first
         with suppress(OSError):  # it does not exist, or has files of somebody else
             place.rmdir()
 

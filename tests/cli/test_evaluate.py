@@ -31,7 +31,7 @@ def run(*arguments: str, code: int = 0) -> str:
 def test_the_report_is_that_of_the_very_split(folder, protocol):
     found = Report.from_json(run("m", "--protocol", protocol, "--k", "3,5", "--json"))
     split = read("likes.csv", core=2).split((0.6, 0.2, 0.2), 7)
-    expected = evaluate(load("m"), split.train, split.test, valid=split.valid, protocol=protocol, k=(3, 5))
+    expected = evaluate(load("m/evaluation"), split.train, split.test, valid=split.valid, protocol=protocol, k=(3, 5))
     assert found.metrics == pytest.approx(expected.metrics)
     assert (found.split, found.protocol, found.label, found.model) == (split.hash, protocol, "ease", "ease")
 
@@ -117,4 +117,4 @@ def test_another_split_than_then_is_refused(folder):
     card = json.loads((folder / "m" / CARD).read_text())
     card["record"]["split"]["seed"] = 8
     (folder / "m" / CARD).write_text(json.dumps(signed(card)))
-    assert f"was {card['split_hash']}" in run("m", code=2)
+    assert f"was {card['record']['split']['hash']}" in run("m", code=2)

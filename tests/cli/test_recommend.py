@@ -59,7 +59,7 @@ def test_only_some_items(run, folder):
     train = load(folder / "dpcml").train_
     names = [str(name) for name in train.items.attributes.names[:2]]
     words = [word for name in names for word in ("--where", f"category={name}")]
-    found = json.loads(run("recommend", "dpcml", "--user", 7, *words, "--seen", "--json").stdout)
+    found = json.loads(run("recommend", "dpcml", "--user", 7, *words, "--show-known", "--json").stdout)
     assert found["items"]
     for one in found["items"]:
         assert set(train.items.attributes.of(int(train.item_columns([one["id"]])[0]))) & set(names)
@@ -140,6 +140,29 @@ def test_export(run, folder, tmp_path):
     assert (tmp_path / "y" / "user_ids.txt").read_text().splitlines()[3] == "user 3"
 
 
+def test_users_and_histories_of_which_nothing_is_known(run, folder, tmp_path):
+    popular = np.argsort(-load(folder / "dpcml").train_.per_item, kind="stable")[:3].tolist()
+    for words in (("--user", 999, "--on-unknown", "popular"), ("--history", ",")):
+        found = json.loads(run("recommend", "dpcml", *words, "-n", 3, "--json").stdout)
+        assert [one["id"] for one in found["items"]] == popular
+        assert found["popular"]
+        assert "most popular items" in run("recommend", "dpcml", *words, "-n", 3).stderr
+    assert json.loads(run("recommend", "dpcml", "--user", 999, "--on-unknown", "skip", "--json").stdout)["items"] == []
+    (tmp_path / "users.txt").write_text("7\n999\n3\n")
+    for way, users in (("skip", [7, 3]), ("popular", [7, 999, 3])):
+        words = "--users", "users.txt", "--out", "lists.csv", "-n", 2, "--on-unknown", way
+        assert json.loads(run("recommend", "dpcml", *words, "--json").stdout)["users"] == len(users)
+        assert pl.read_csv("lists.csv")["user_id"].unique(maintain_order=True).to_list() == users
+    assert run("recommend", "dpcml", "--users", "users.txt", "--out", "lists.csv").exit_code == 2
+
+
+def test_excluded_items_are_not_recommended(run, folder, tmp_path):
+    first, second = load(folder / "dpcml").recommend(7, 2)[0].tolist()
+    (tmp_path / "out.txt").write_text(f"{first}\n")
+    found = json.loads(run("recommend", "dpcml", "--user", 7, "--exclude", "out.txt", "-n", 1, "--json").stdout)
+    assert [one["id"] for one in found["items"]] == [second]
+
+
 BAD = [
     (("recommend", "dpcml"), "name one of --user ID, --history"),
     (("recommend", "dpcml", "--user", 1, "--history", "2"), "name one of"),
@@ -155,7 +178,10 @@ BAD = [
     (("recommend", "dpcml", "--user", 1, "--where", "category"), "write KEY=VALUE"),
     (("recommend", "dpcml", "--user", 1, "--where", "category=Horor"), "no item has the category 'Horor'"),
     (("recommend", "dpcml", "--user", 1, "--where", "title=zzz"), "no item is left to choose from"),
-    (("recommend", "dpcml", "--history", ","), "the history is empty"),
+    (("recommend", "dpcml", "--user", 1, "--on-unknown", "maybe"), "on_unknown='maybe'"),
+    (("recommend", "dpcml", "--user", 1, "--exclude", "none.txt"), "none.txt: cannot be read"),
+    (("recommend", "dpcml", "--user", 1, "--exclude", "thesis.txt"), "unknown item 'years of work'"),
+    (("recommend", "dpcml", "--history", "999", "--on-unknown", "skip"), "unknown item '999'"),
     (("recommend", "dpcml", "--history", "1,999"), "unknown item '999'"),
     (("recommend", "dpcml", "--users", "none.txt", "--out", "a.csv"), "none.txt: cannot be read"),
     (("recommend", "dpcml", "--users", "all", "--out", "a.xls"), "unknown file format 'xls'"),

@@ -48,7 +48,9 @@ def test_json_is_the_last_line_and_the_model_is_there(folder):
     model = blend.multi_interest
     assert isinstance(model, DPCML)
     assert (model.dim, model.random_state, model.user_vectors_.shape) == (8, 5, (120, 2, 8))
-    assert model.train_.split_hash == found["split"]["hash"]
+    assert load("m/evaluation").train_.split_hash == found["split"]["hash"]
+    assert model.train_.n_positives == found["refit"]["positives"] > found["positives"]
+    assert 0 < found["test"]["metrics"]["NDCG@10"] < 1
     assert sorted(file.name for file in folder.iterdir()) == ["likes.csv", "m"], "no checkpoint stays behind"
 
 
@@ -70,6 +72,19 @@ def test_models_without_epochs_and_all_the_data(folder):
     model = load("e")
     assert isinstance(model, EASE)
     assert model.train_.n_positives == found["positives"] == len((folder / "likes.csv").read_text().splitlines()) - 1
+
+
+def test_without_refit_the_model_is_that_of_the_training_part(folder):
+    found = json.loads(run("--data", "likes.csv", "--model", "ease", "--out", "e", "--no-refit", "--json"))
+    assert found["refit"] is None
+    assert load("e").train_.n_positives == found["positives"]
+    assert not (folder / "e" / "evaluation").exists()
+
+
+def test_both_reports_are_shown(folder):
+    said = run("--data", "likes.csv", "--model", "ease", "--out", "e")
+    assert "held out (strict protocol, 120 users): P@10" in said
+    assert "for use: trained on all" in said
 
 
 def test_presets(folder):

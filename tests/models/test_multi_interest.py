@@ -221,9 +221,10 @@ def test_other_bad_input(model):
             call(9999)
     with pytest.raises(UnknownIdError, match="unknown item '9999'"):
         model.similar_items(9999)
-    for call in (model.fold_in, model.interests_new, model.recommend_new):
+    for call in (model.fold_in, model.interests_new):
         with pytest.raises(ParameterError, match="the history is empty"):
             call([])
+    for call in (model.fold_in, model.interests_new, model.recommend_new):
         with pytest.raises(UnknownIdError, match="unknown item '9999'"):
             call([1, 9999])
         with pytest.raises(ParameterError, match="sequence of item ids"):

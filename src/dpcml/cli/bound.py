@@ -32,9 +32,9 @@ def bound(
     """
     from dpcml.storage import load
     from dpcml.theory import bound_of, gap
-    from dpcml.workflow import split_again
+    from dpcml.workflow import evaluated_folder, split_again
 
-    model = load(folder)
+    model = load(evaluated_folder(folder))
     found, measured, reason = bound_of(model), None, None
     try:
         with bytes_bar(str(folder)) as progress:

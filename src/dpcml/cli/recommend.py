@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,10 +39,19 @@ def recommend(
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only such items: category=Horror, title=alien.")
     ] = None,
-    seen: Annotated[bool, typer.Option("--seen", help="Include items of the user's history.")] = False,
+    exclude: Annotated[Path | None, typer.Option(help="File with one item id per line: never recommend these.")] = None,
+    on_unknown: Annotated[
+        str, typer.Option(metavar="WAY", help="Unknown ids: error, skip them, or popular items.")
+    ] = "error",
+    show_known: Annotated[
+        bool, typer.Option("--show-known", help="Include items that the user knows already.")
+    ] = False,
+    seen: Annotated[bool, typer.Option("--seen", hidden=True)] = False,  # the old name of --show-known
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to a user, to a new user with a history, or to many users."""
+    if seen:
+        note("--seen is called --show-known now; the old name goes in the next version")
     from dpcml.storage import load
 
     if sum(given is not None for given in (user, history, users)) != 1:
@@ -53,22 +63,31 @@ def recommend(
         "mix": mix,
         "mix_by": mix_by,
         "where": parse_filters(where or ()),
-        "exclude_seen": not seen,
+        "exclude": None if exclude is None else _read_ids(exclude),
+        "exclude_seen": not (seen or show_known),
         "explain": explain,
+        "on_unknown": on_unknown,
     }
     if users is not None and out is not None:
         _write(model, users, out, n, options, as_json)
         return
     if history is not None:
-        found = model.recommend_new(parse_ids(history), n, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a note says it
+            found = model.recommend_new(parse_ids(history), n, **options)
     else:
         found = model.recommend(user, n, **options)
     items = _items_json(model, *found)
+    unknown = _unknown(model, user, history)
     if as_json:
-        print_json({**_asked(user, history), "model": model.name, "mix": mix, "items": items})
+        said: dict[str, Any] = {"popular": True} if unknown and items else {}
+        print_json({**_asked(user, history), "model": model.name, "mix": mix, "items": items, **said})
         return
+    if unknown:
+        note(f"{unknown}: {'these are the most popular items' if items else 'left out'}")
     if not items:
-        note("nothing is left to recommend: the user has seen all items that pass the filters; --seen includes them")
+        if not unknown:
+            note("nothing is left to recommend: the user knows all items that pass the filters; see --show-known")
         return
     header = ["", "item", "title", "score", *(["why"] if explain else [])]
     rows = [
@@ -175,6 +194,21 @@ def _who(user: str | None, history: str | None) -> str:
     return f"user {user}" if history is None else f"a new user who likes {history}"
 
 
+def _unknown(model: Recommender, user: str | None, history: str | None) -> str | None:
+    """Return why nothing is known of a user; None if something is."""
+    import numpy as np
+
+    from dpcml.data.items import positions
+
+    train = model.check_fitted()
+    if history is None:
+        known = (positions(train.user_ids, np.array([user], dtype=object)) >= 0).any()
+        return None if known else f"user {user} is not known"
+    ids = np.array(parse_ids(history), dtype=object)
+    known = (positions(train.item_ids, ids) >= 0).any()
+    return None if known else "the history is empty" if not len(ids) else "no item of the history is known"
+
+
 def _titles(model: Recommender, items: Any) -> list[str]:
     train = model.check_fitted()
     return [train.items.title(int(column)) for column in train.item_columns(items)] if len(items) else []
@@ -194,11 +228,16 @@ def _write(model: Recommender, users: str, out: Path, n: int, options: dict[str,
     import numpy as np
 
     from dpcml.export import write_recommendations
+    from dpcml.retrieval.lists import request_ids
 
     wanted = None if users == "all" else np.array(_read_ids(Path(users)), dtype=object)
     with count_bar("recommending") as progress:
         rows = write_recommendations(model, out, wanted, n, progress=progress, **options)
     count = model.check_fitted().n_users if wanted is None else len(wanted)
+    unknown = 0 if wanted is None else int((request_ids(model.check_fitted(), wanted)[1] < 0).sum())
+    if unknown:
+        count -= unknown if options["on_unknown"] == "skip" else 0
+        note(f"{unknown:,} users are not known: {options['on_unknown']}")
     if as_json:
         print_json({"out": str(out), "users": count, "rows": rows, "model": model.name})
     else:

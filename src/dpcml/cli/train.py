@@ -33,6 +33,9 @@ def train(
     split_seed: Annotated[int | None, typer.Option(help="Seed of the split; 0 by default.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Train on all positives; leave no test part.")] = False,
+    refit: Annotated[
+        bool, typer.Option("--refit/--no-refit", help="Then train on all positives with what the split has found.")
+    ] = True,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run from its checkpoint.")] = False,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Epochs between checkpoints.")] = 10,
     threads: Threads = None,
@@ -41,9 +44,9 @@ def train(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Train a model on 60 % of each user's positives, stop early by another 20 %, and save it.
+    """Train on 60 % of each user's positives, stop by another 20 %, test on the rest; then train on all and save that.
 
-    The last 20 % are for 'dpcml evaluate'. Options of the command line override the config file.
+    'dpcml evaluate' goes on reporting held-out figures. Options of the command line override the config file.
     """
     from dpcml.models import RECOMMENDED
     from dpcml.storage import free_place
@@ -67,7 +70,7 @@ def train(
     try:
         found = train_and_save(
             learner, interactions, folder,
-            source=source, label=label, split_seed=asked.get("split_seed", 0), everything=everything,
+            source=source, label=label, split_seed=asked.get("split_seed", 0), everything=everything, refit=refit,
             resume=resume, checkpoint_every=checkpoint_every, progress=False if quiet else None,
         )  # fmt: skip
     except KeyboardInterrupt:
@@ -120,6 +123,14 @@ def _show(found: dict[str, Any]) -> None:
     if found["split"]:
         split = found["split"]
         print(f", split {split['hash']} ({split['rule']}, seed {split['seed']})")
+        figures = ", ".join(
+            f"{name} {value:.4f}" for name, value in found["test"]["metrics"].items() if value is not None
+        )
+        print(f"held out ({found['test']['protocol']} protocol, {found['test']['n_users']:,} users): {figures}")
+        if found["refit"]:
+            print(
+                f"for use: trained on all {found['refit']['positives']:,} positives, {found['refit']['seconds']:.1f} s"
+            )
         print(f"next: dpcml evaluate {found['out']}")
     else:
         print(", trained on everything")

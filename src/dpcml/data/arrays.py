@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.utils.arrays import Array
-from dpcml.utils.checks import check_array, csr_from_arrays, csr_to_arrays
+from dpcml.utils.checks import check_array, check_positions, csr_from_arrays, csr_to_arrays
 from dpcml.utils.errors import DataError
 
 
@@ -32,6 +33,9 @@ def to_arrays(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str
     texts: dict[str, list[str | None]] = {}
     if train.timestamps is not None:
         numbers["seen.timestamps"] = train.timestamps
+    if train.low_rated is not None:
+        numbers["low_rated.indptr"] = train.low_rated.indptr
+        numbers["low_rated.indices"] = train.low_rated.indices
     for name, ids in (("user_ids", train.user_ids), ("item_ids", items.ids)):
         if ids.dtype.kind == "i":
             numbers[name] = ids
@@ -90,7 +94,18 @@ def from_arrays(numbers: Mapping[str, Array], texts: Mapping[str, Any], said: Ma
         said["catalogue_size"],
         Preparation(**{**said["preparation"], "notes": tuple(said["preparation"]["notes"])}),
         said["split_hash"],
+        _low_rated(numbers, n_users, n_items),
     )
+
+
+def _low_rated(numbers: Mapping[str, Array], n_users: int, n_items: int) -> sparse.csr_array | None:
+    """Return the pairs that are known and no positives; files of older versions have none."""
+    if "low_rated.indices" not in numbers:
+        return None
+    indptr = check_array(numbers, "low_rated.indptr", (n_users + 1,), "iu")
+    indices = check_array(numbers, "low_rated.indices", (int(indptr[-1]),), "iu")
+    check_positions("low_rated", indptr, indices, n_items)
+    return sparse.csr_array((np.ones(len(indices), dtype=bool), indices, indptr), shape=(n_users, n_items))
 
 
 def _text(texts: Mapping[str, Any], name: str, count: int) -> Array:

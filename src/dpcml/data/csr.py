@@ -114,6 +114,38 @@ def csr_of_pairs(
     return indptr, keys.astype(np.int32), timestamps
 
 
+def pairs_without(
+    users: IntArray, items: IntArray, shape: tuple[int, int], positives: tuple[IntArray, IntArray]
+) -> sparse.csr_array | None:
+    """Return parallel pairs as a matrix of truth values, without those that are positives; None if none is left.
+
+    Parameters
+    ----------
+    users, items
+        Positions; a pair may repeat.
+    shape
+        Users and items.
+    positives
+        Row pointers and item positions of the positives, as from `csr_of_pairs`.
+
+    Examples
+    --------
+    >>> positives = np.array([0, 1, 1]), np.array([2])
+    >>> pairs_without(np.array([0, 1, 0]), np.array([2, 1, 0]), (2, 3), positives).toarray().astype(int).tolist()
+    [[1, 0, 0], [0, 1, 0]]
+    """
+    if not len(users):
+        return None
+    stride = max(shape[1], 1)
+    rows = np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(positives[0]))
+    keys = np.setdiff1d(users.astype(np.int64) * stride + items, rows * stride + positives[1])
+    if not len(keys):
+        return None
+    indptr = np.searchsorted(keys, np.arange(shape[0] + 1) * stride)
+    columns = (keys % stride).astype(np.int32)
+    return sparse.csr_array((np.ones(len(columns), dtype=bool), columns, indptr), shape=shape)
+
+
 def distinct(ordered: IntArray) -> IntArray:
     """Return the distinct values of ascending ones; `np.unique` hashes first, which takes many times as long.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.data.csr import below_threshold, check_codes, csr_of_pairs, matrix_entries
+from dpcml.data.csr import below_threshold, check_codes, csr_of_pairs, matrix_entries, pairs_without
 from dpcml.data.items import ItemTable, id_array, id_row, known, unique_ids
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
 from dpcml.utils.checks import check_positions
@@ -69,6 +69,9 @@ class Interactions:
         How the positives came about.
     split_hash
         Hash of the split that this is a part of, if any.
+    low_rated
+        Pairs that the source holds but that are no positives, such as ratings below the threshold; (users, items).
+        No model learns from them and no metric counts them: they are only never recommended. None if there are none.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Interactions:
     catalogue_size: int | None = None
     preparation: Preparation = field(default_factory=Preparation)
     split_hash: str | None = None
+    low_rated: sparse.csr_array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "user_ids", id_array(self.user_ids))
@@ -109,6 +113,13 @@ class Interactions:
             raise DataError(f"{len(self.timestamps)} timestamps for {self.n_positives} positives: pass one each")
         # Compiled kernels do not check bounds: a position out of range would end the process.
         check_positions("indices", self.indptr, self.indices, self.n_items, ascending=True)
+        if self.low_rated is not None:
+            self._check_low_rated(self.low_rated)
+
+    def _check_low_rated(self, pairs: sparse.csr_array) -> None:
+        if pairs.shape != (self.n_users, self.n_items):
+            raise DataError(f"low_rated of shape {pairs.shape}: pass ({self.n_users}, {self.n_items}), users and items")
+        check_positions("low_rated", pairs.indptr, pairs.indices, self.n_items, ascending=True)
 
     @classmethod
     def from_csr(
@@ -150,7 +161,10 @@ class Interactions:
         table = ItemTable(columns) if items is None else items.take(columns)
         rows, cols = entries.coords
         done = Preparation(rows=len(low), below_rating=int(low.sum()))
-        return cls.from_codes(rows[keep], cols[keep], users, table, preparation=done)
+        known = (entries.data != 0) & low
+        return cls.from_codes(
+            rows[keep], cols[keep], users, table, preparation=done, low_rated=(rows[known], cols[known])
+        )
 
     @classmethod
     def from_codes(
@@ -163,8 +177,11 @@ class Interactions:
         timestamps: FloatArray | None = None,
         catalogue_size: int | None = None,
         preparation: Preparation | None = None,
+        low_rated: tuple[IntArray, IntArray] | None = None,
     ) -> Interactions:
         """Build from parallel positions of users and items; of a pair that repeats, the latest counts.
+
+        ``low_rated`` holds such positions too, of pairs that are known and no positives.
 
         Examples
         --------
@@ -178,7 +195,8 @@ class Interactions:
         indptr, indices, timestamps = csr_of_pairs(users, items, (n_users, n_items), timestamps)
         done = preparation or Preparation(rows=len(users))
         done = replace(done, duplicates=done.duplicates + len(users) - len(indices))
-        return cls(indptr, indices, user_ids, table, timestamps, catalogue_size, done)
+        low = None if low_rated is None else pairs_without(*low_rated, (n_users, n_items), (indptr, indices))
+        return cls(indptr, indices, user_ids, table, timestamps, catalogue_size, done, low_rated=low)
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Any) -> Interactions:
@@ -287,6 +305,19 @@ class Interactions:
     def of(self, user: int) -> IntArray:
         """Return the item positions of the user at a row."""
         return self.indices[self.indptr[user] : self.indptr[user + 1]]
+
+    def low_rated_of(self, user: int) -> IntArray:
+        """Return the item positions of the user's known pairs that are no positives.
+
+        Examples
+        --------
+        >>> Interactions.from_csr(np.array([[5, 2, 0], [4, 0, 1]]), min_rating=4).low_rated_of(1).tolist()
+        [2]
+        """
+        if self.low_rated is None:
+            return self.indices[:0]
+        pairs = self.low_rated
+        return np.asarray(pairs.indices[pairs.indptr[user] : pairs.indptr[user + 1]])
 
     def user_rows(self, ids: Sequence[Any] | Array) -> IntArray:
         """Return the row of each external user id, or say which id is unknown."""

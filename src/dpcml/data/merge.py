@@ -14,7 +14,8 @@ from dpcml.utils.errors import DataError
 def merge(known: Interactions, more: Interactions) -> Interactions:
     """Return the positives of both; new users and items come after the old ones.
 
-    Titles and attributes of items that are known already stay; times are kept where both parts have them.
+    Titles and attributes of items that are known already stay; times are kept where both parts have them. A pair that
+    is a positive in one part is one, even if it has a low rating in the other.
 
     Examples
     --------
@@ -36,7 +37,23 @@ def merge(known: Interactions, more: Interactions) -> Interactions:
         user_ids,
         _table(known.items, more.items.select(new_items), item_ids),
         timestamps=times,
+        low_rated=_low_rated(known, more, user_at, item_at),
     )
+
+
+def _low_rated(
+    known: Interactions, more: Interactions, user_at: IntArray, item_at: IntArray
+) -> tuple[IntArray, IntArray] | None:
+    """Return the pairs of both that are known and no positives, by the positions of the merged data."""
+    parts = []
+    if known.low_rated is not None:
+        parts.append(known.low_rated.tocoo().coords)
+    if more.low_rated is not None:
+        rows, columns = more.low_rated.tocoo().coords
+        parts.append((user_at[rows], item_at[columns]))
+    if not parts:
+        return None
+    return np.concatenate([rows for rows, _ in parts]), np.concatenate([columns for _, columns in parts])
 
 
 def _joined(old: Array, new: Array, kind: str) -> tuple[Array, IntArray]:

@@ -98,6 +98,7 @@ def k_core(data: Interactions, rules: Rules) -> Interactions:
         items_dropped=data.preparation.items_dropped + int((~some_items).sum()),
     )
     new_item = np.cumsum(some_items, dtype=np.int32) - 1
+    low = None if data.low_rated is None else data.low_rated[some_users][:, some_items]
     return replace(
         left,
         indptr=left.indptr[np.append(True, some_users)],  # users who are dropped have nothing between theirs
@@ -106,6 +107,7 @@ def k_core(data: Interactions, rules: Rules) -> Interactions:
         items=data.items.select(some_items),
         preparation=done,
         split_hash=data.split_hash,
+        low_rated=low if low is not None and low.nnz else None,
     )
 
 
@@ -263,6 +265,7 @@ def prepare(
     data = Interactions.from_codes(
         users[keep], columns[keep], user_ids, ItemTable(item_ids),
         timestamps=None if times is None else times[keep], preparation=done,
+        low_rated=None if isinstance(keep, slice) else (users[~keep], columns[~keep]),
     )  # fmt: skip
     try:
         data = k_core(data, rules)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -17,13 +18,14 @@ from dpcml.models.parameters import Removed, check_sizes, current_params
 from dpcml.retrieval.aspects import Aspects, CategoryAspects, mixed_lists
 from dpcml.retrieval.exact import best_by_scores
 from dpcml.retrieval.explain import Reason, by_cooccurrence
-from dpcml.retrieval.request import UserBatch, allowed_items, likes_of
+from dpcml.retrieval.lists import ON_UNKNOWN, Lists, fill_in, list_frame, popular_list, request_columns, request_ids
+from dpcml.retrieval.request import UserBatch, allowed_items, histories_of, likes_matrix, likes_of
 from dpcml.retrieval.rerank import pool_size
 from dpcml.training.checkpoint import Checkpoint, with_old_keywords
 from dpcml.training.trainer import Callback, FitOptions
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, check_array, choice, csr_from_arrays, csr_to_arrays, one_id, share
-from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
+from dpcml.utils.errors import DataError, NotFittedError, NothingLeftError, ParameterError, did_you_mean
 from dpcml.utils.memory import check_memory
 
 STATES = 3  # copies of the vectors while training: themselves and, for each number, two of the optimizer
@@ -32,14 +34,6 @@ if TYPE_CHECKING:
     from dpcml.models.multi_interest import MultiInterest
 
 MIX_BY = ("categories", "interests")
-
-
-class Lists(NamedTuple):
-    """Recommended items by position."""
-
-    items: IntArray  # (users, n), best first, -1 where candidates run out
-    scores: FloatArray  # (users, n), minus infinity where candidates run out
-    reasons: list[list[Reason]]  # per user and item; empty unless asked for
 
 
 @dataclass(eq=False)
@@ -126,6 +120,32 @@ class Recommender(ABC):
         self._fit(data, None if valid is None else as_interactions(valid), options)
         self.train_ = data
         return self
+
+    def settled(self) -> Self:
+        """Return an unfitted copy with the settings that the validation part has found, to be fitted on everything.
+
+        A model that is trained in epochs stops after its best epoch; what else `fit` chooses on a validation part is
+        fixed at what was chosen.
+
+        Examples
+        --------
+        >>> from dpcml import DPCML, Interactions
+        >>> likes = Interactions.from_csr(np.kron(np.eye(2), np.ones((6, 10))))
+        >>> train, valid = likes.split((0.8, 0.2))
+        >>> model = DPCML(n_vectors=2, dim=8, epochs=20, n_candidates=3).fit(train, valid)
+        >>> final = model.settled().fit(likes)
+        >>> len(final.history_.epochs) == model.history_.best.number
+        True
+        """
+        self.check_fitted()
+        return type(self)(**{**self.get_params(deep=False), **self._found_params()})
+
+    def _found_params(self) -> dict[str, Any]:
+        """Return the hyper-parameters that validation has found, by name."""
+        history = getattr(self, "history_", None)
+        if "stop_after" not in self.get_params(deep=False) or history is None or history.best is None:
+            return {}
+        return {"stop_after": history.best.number}
 
     def check_fitted(self) -> Interactions:
         """Return the training data; raise a `NotFittedError` before `fit`.
@@ -325,10 +345,13 @@ class Recommender(ABC):
         exclude_seen: bool = True,
         items: Sequence[Any] | Array | None = None,
         where: Mapping[str, Any] | None = None,
+        exclude: Sequence[Any] | Array | None = None,
         mix: float = 0.0,
         mix_by: str | None = None,
         explain: bool = False,
-    ) -> tuple[Any, ...]:
+        on_unknown: str = "error",
+        as_frame: bool = False,
+    ) -> Any:
         """Return the best items for one user or several.
 
         Parameters
@@ -338,12 +361,14 @@ class Recommender(ABC):
         n
             Length of the lists, at most.
         exclude_seen
-            Leave out the user's training positives.
+            Leave out what the user knows: training positives, and pairs below the rating threshold.
         items
             External ids of the candidates; all items by default.
         where
             Conditions on items: ``{"category": "Horror"}``, or a list of values of which one must match; ``title``
             matches a part of the title.
+        exclude
+            External ids of items that are left out for everybody.
         mix
             From 0 (the best scores) to 1: the larger, the more items from outside the user's largest interest. The
             list is sorted by score in any case.
@@ -352,6 +377,13 @@ class Recommender(ABC):
             GFJA have. By default categories where the data have them.
         explain
             Also return reasons.
+        on_unknown
+            What to do with users that are not in the training data: ``error``; ``skip`` leaves them out, so that there
+            are fewer lists, in the same order; ``popular`` gives them the most popular items, with the number of likes
+            as score. The last two leave out unknown ids among ``items`` and ``exclude``.
+        as_frame
+            Return a polars frame with the columns user_id, rank, item_id and score, with ``explain`` also interest,
+            share and reason.
 
         Returns
         -------
@@ -368,13 +400,30 @@ class Recommender(ABC):
         >>> ids, scores, reasons = model.recommend(3, n=1, explain=True)
         >>> ids, reasons[0].text
         (array([1]), 'because you like 0')
+        >>> model.recommend([3, 99], n=1, on_unknown="popular", as_frame=True).rows()
+        [(3, 1, 1, 0.816...), (99, 1, 0, 3.0)]
         """
+        choice("on_unknown", on_unknown, ON_UNKNOWN)
         train = self.check_fitted()
-        batch = UserBatch.known(train, train.user_rows(users))
-        candidates = allowed_items(train, items, where)
-        lists = self.top_items(
-            batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, mix_by=mix_by, explain=explain
+        ids, rows = request_ids(train, users)
+        if on_unknown == "error":
+            train.user_rows(users)  # raises the error that names one
+        elif on_unknown == "skip":
+            ids, rows = ids[rows >= 0], rows[rows >= 0]
+        candidates = self._candidates(items, where, exclude, on_unknown)
+        batch = UserBatch.known(train, rows[rows >= 0])
+        lists = self._top_or_popular(
+            batch,
+            rows >= 0,
+            n,
+            candidates=candidates,
+            exclude_seen=exclude_seen,
+            mix=mix,
+            mix_by=mix_by,
+            explain=explain,
         )
+        if as_frame:
+            return list_frame("user_id", ids, self._with_ids(lists, False, explain))
         return self._with_ids(lists, np.ndim(users) == 0, explain)
 
     def recommend_new(
@@ -385,18 +434,27 @@ class Recommender(ABC):
         exclude_seen: bool = True,
         items: Sequence[Any] | Array | None = None,
         where: Mapping[str, Any] | None = None,
+        exclude: Sequence[Any] | Array | None = None,
         mix: float = 0.0,
         mix_by: str | None = None,
         explain: bool = False,
-    ) -> tuple[Any, ...]:
+        on_unknown: str = "error",
+        as_frame: bool = False,
+    ) -> Any:
         """Return the best items for users who were not in the training data, from the items they like.
 
         Parameters
         ----------
         history
-            External ids of the items that one user likes, or a sequence of such sequences, one per user.
-        n, exclude_seen, items, where, mix, mix_by, explain
+            External ids of the items that one user likes, or a sequence of such sequences, one per user. An empty one
+            gets the most popular items, with a warning and reasons that say so.
+        n, exclude_seen, items, where, exclude, mix, mix_by, explain
             As for `recommend`; seen items are those in the history.
+        on_unknown
+            What to do with items of a history that are not in the training data: ``error``; ``skip`` leaves them out,
+            an error if no other is left; ``popular`` leaves them out, and gives popular items if no other is left.
+        as_frame
+            As for `recommend`, with the number of the history, from 0, as first column ``history``.
 
         Returns
         -------
@@ -410,13 +468,48 @@ class Recommender(ABC):
         >>> model.recommend_new([0], n=1)[0]
         array([1])
         """
+        choice("on_unknown", on_unknown, ON_UNKNOWN)
         train = self.check_fitted()
-        likes, single = likes_of(history, train)
-        batch, candidates = UserBatch(likes), allowed_items(train, items, where)
-        lists = self.top_items(
-            batch, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, mix_by=mix_by, explain=explain
+        given, single = histories_of(history)
+        columns = [request_columns(train, one, on_unknown) for one in given]
+        for one, known in zip(given, columns, strict=True):
+            if len(one) and not len(known) and on_unknown == "skip":
+                train.item_columns(one)  # raises the error that names one
+        there = np.array([len(known) > 0 for known in columns], dtype=bool)
+        if not there.all():
+            text = f"{np.count_nonzero(~there)} of {len(there)} histories hold no known item: they get popular items"
+            warnings.warn(text, UserWarning, stacklevel=2)
+        candidates = self._candidates(items, where, exclude, on_unknown)
+        batch = UserBatch(likes_matrix([known for known in columns if len(known)], train.n_items))
+        lists = self._top_or_popular(
+            batch, there, n, candidates=candidates, exclude_seen=exclude_seen, mix=mix, mix_by=mix_by, explain=explain
         )
+        if as_frame:
+            return list_frame("history", np.arange(len(given)), self._with_ids(lists, False, explain))
         return self._with_ids(lists, single, explain)
+
+    def _candidates(self, items: Any, where: Any, exclude: Any, on_unknown: str) -> BoolArray:
+        """Return a mask of the items that may be recommended."""
+        train = self.check_fitted()
+        if items is not None and on_unknown != "error":
+            known = request_columns(train, items, on_unknown)
+            items = train.item_ids[known] if len(known) else items  # none known: the error names one
+        allowed = allowed_items(train, items, where)
+        if exclude is not None:
+            allowed[request_columns(train, exclude, on_unknown)] = False
+            if not allowed.any():
+                raise NothingLeftError("exclude: no item is left to choose from; exclude fewer items")
+        return allowed
+
+    def _top_or_popular(
+        self, batch: UserBatch, there: BoolArray, n: int, *, candidates: BoolArray, explain: bool, **options: Any
+    ) -> Lists:
+        """Return the lists of the users in a batch, who are at some places, and popular items for the others."""
+        lists = self.top_items(batch, n, candidates=candidates, explain=explain, **options)
+        if there.all():
+            return lists
+        popular = popular_list(self.check_fitted(), lists.items.shape[1], candidates, explain=explain)
+        return fill_in(lists, there, popular, explain=explain)
 
     def top_items(
         self,
@@ -516,6 +609,8 @@ class Recommender(ABC):
         if (best < 0).any():
             ids[best < 0] = -1 if ids.dtype.kind == "i" else None
         found = (ids, scores, lists.reasons) if explain else (ids, scores)
+        if single and not len(ids):  # the only user was left out
+            return (ids.ravel(), scores.ravel(), []) if explain else (ids.ravel(), scores.ravel())
         return tuple(part[0] for part in found) if single else found
 
     # Reasons and similarity

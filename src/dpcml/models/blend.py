@@ -47,7 +47,7 @@ class Blend(Recommender):
         Unfitted models, at least one; ``[DPCML(), EASE()]`` by default.
     weights
         One for each model; they are scaled to sum 1. By default they are found on the validation part, or equal if
-        `fit` gets none. To train on everything, find them on a split first: ``Blend(weights=found.weights_)``.
+        `fit` gets none. To train on everything, find them on a split first: ``found.settled().fit(everything)``.
     metric
         The metric by which weights are chosen (released protocol).
     random_state
@@ -221,6 +221,10 @@ class Blend(Recommender):
         if self.weights is None and valid is not None and len(members) > 1:
             return find_weights(members, train, valid, self.metric, self.random_state or 0)
         return np.asarray(given / given.sum(), dtype=np.float32)
+
+    def _found_params(self) -> dict[str, Any]:
+        weights = [float(weight) for weight in self.weights_]
+        return {"models": [member.settled() for member in self.members_], "weights": weights}
 
     def partial_fit(self, more: Any, **options: Any) -> Self:
         """Add new users, new items and new positives: members learn them in place or are fitted anew; weights stay.

@@ -44,6 +44,8 @@ class DPCML(MultiInterest):
         Vectors per user, C, or ``adaptive``: in proportion to the root of the user's number of positives. The factor is
         0.75, with at most 6 vectors, or up to four times as much, with at most 12, where the initial vectors rank the
         validation part better with more. Vectors that a user does not need repeat the first one.
+    vector_rate
+        The factor of ``adaptive``; None finds it on the validation part (0.75 without one).
     diversity
         Bounds (delta_1, delta_2); ``None`` leaves a bound out.
     diversity_weight
@@ -70,6 +72,7 @@ class DPCML(MultiInterest):
     """
 
     n_vectors: int | str = "adaptive"
+    vector_rate: float | None = None
     margin: float | None = None
     pull: float = 0.5
     popularity: float | None = None
@@ -100,6 +103,8 @@ class DPCML(MultiInterest):
             choice("n_vectors", self.n_vectors, ("adaptive",))
         else:
             at_least("n_vectors", self.n_vectors, 1)
+        if self.vector_rate is not None:
+            positive("vector_rate", self.vector_rate)
         choice("projection", self.projection, ("sphere", "ball"))
         _check_diversity(self.diversity, self.diversity_weight, self.diversity_per)
 
@@ -120,11 +125,15 @@ class DPCML(MultiInterest):
 
     def _adapt(self, train: Interactions, valid: Interactions | None) -> None:
         if self.n_vectors == "adaptive":
-            rate = RATES[0]
-            if valid is not None and self.init == "clusters":
+            rate = self.vector_rate or RATES[0]
+            if self.vector_rate is None and valid is not None and self.init == "clusters":
                 counts = partial(_counts, train.per_user)
                 rate = _vector_rate(train, valid, self.metric, RATES, counts, n_threads=self.n_threads)
             self.vector_rate_ = np.array([rate], dtype=np.float32)
+
+    def _found_params(self) -> dict[str, Any]:
+        rate = {"vector_rate": float(self.vector_rate_[0])} if self.n_vectors == "adaptive" else {}
+        return super()._found_params() | rate
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return super()._shapes() | ({"vector_rate_": (1,)} if self.n_vectors == "adaptive" else {})

@@ -90,6 +90,8 @@ class IALS(ImplicitMF):
     validate_every, patience, metric
         With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
         ``patience`` evaluations without improvement (None: never), and keep the best state.
+    stop_after
+        End the training after this epoch; the schedule stays that of ``epochs``. `settled` sets it.
     random_state
         Seed: the same seed gives the same bits, whatever the number of threads.
     n_threads
@@ -114,6 +116,7 @@ class IALS(ImplicitMF):
     metric: str = "P@3"
     random_state: int = 0
     n_threads: int | None = None
+    stop_after: int | None = None
 
     def _check(self) -> None:
         super()._check()
@@ -171,6 +174,8 @@ class BPR(ImplicitMF):
     validate_every, patience, metric
         With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
         ``patience`` evaluations without improvement (None: never), and keep the best state.
+    stop_after
+        End the training after this epoch; the schedule stays that of ``epochs``. `settled` sets it.
     random_state
         Seed: the same seed gives the same bits.
 
@@ -191,6 +196,7 @@ class BPR(ImplicitMF):
     patience: int | None = 10
     metric: str = "P@3"
     random_state: int = 0
+    stop_after: int | None = None
 
     def _check(self) -> None:
         super()._check()

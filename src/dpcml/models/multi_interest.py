@@ -88,6 +88,8 @@ class MultiInterest(Recommender):
     validate_every, patience, metric
         With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
         ``patience`` evaluations without improvement (None: never), and keep the best state.
+    stop_after
+        End the training after this epoch; the schedule stays that of ``epochs``. `settled` sets it.
     random_state
         Seed: the same seed gives the same bits, whatever the number of threads.
     n_threads
@@ -112,6 +114,7 @@ class MultiInterest(Recommender):
     validate_every: int = 5
     patience: int | None = 4
     metric: str = "P@3"
+    stop_after: int | None = None
     random_state: int = 0
     n_threads: int | None = None
 
@@ -233,6 +236,10 @@ class MultiInterest(Recommender):
     def trained_items(self) -> FloatArray:
         """Return the items' vectors without the coordinate of popularity; shape (items, trained coordinates)."""
         return np.ascontiguousarray(self.item_vectors_[:, : self.dim - self._lifted])
+
+    def _found_params(self) -> dict[str, Any]:
+        weight = {"popularity": _written(self.popularity_weight_)} if self.popularity is None and self._lifted else {}
+        return super()._found_params() | weight
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         train = self.check_fitted()
@@ -523,6 +530,11 @@ class EngineScorer:
     def score(self, users: IntArray) -> FloatArray:
         """Return scores of shape (users, items)."""
         return nearest_scores(self.engine.user_vectors(users), self.engine.item_vectors())
+
+
+def _written(value: FloatArray) -> float:
+    """Return a number that is kept in single precision as it was written: 0.02, not 0.0199999996."""
+    return round(float(value[0]), 6)
 
 
 def repeat_first(users: FloatArray, counts: IntArray) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dpcml.data.csr import distinct
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import ItemTable
 from dpcml.retrieval.exact import Seen, nothing_seen, seen_of
@@ -33,6 +34,9 @@ class UserBatch:
         What a model with vectors has computed for these users; it is computed once per batch.
     hidden
         Positions of items that are no candidates of any of these users, ascending.
+    low_rated
+        Pairs of shape (users, items) that these users know and do not like; they are hidden together with the liked
+        ones, and count for nothing else.
 
     Examples
     --------
@@ -47,13 +51,18 @@ class UserBatch:
     vectors: FloatArray | None = None
     profiles: list[UserProfile] | None = None
     hidden: IntArray | None = None
+    low_rated: sparse.csr_array | None = None
 
     @classmethod
     def known(cls, train: Interactions, rows: IntArray) -> UserBatch:
         """Return users of the training data, by row."""
         if len(rows) == 1:  # scipy would take longer for this row than the search for the best items
-            return cls.of_items(train.of(int(rows[0])), train.n_items, rows)
-        return cls(train.csr[rows], rows)
+            batch = cls.of_items(train.of(int(rows[0])), train.n_items, rows)
+            if train.low_rated is not None:
+                batch.low_rated = cls.of_items(train.low_rated_of(int(rows[0])), train.n_items).likes
+            return batch
+        low = None if train.low_rated is None else train.low_rated[rows]
+        return cls(train.csr[rows], rows, low_rated=low)
 
     @classmethod
     def of_items(cls, liked: IntArray, n_items: int, rows: IntArray | None = None) -> UserBatch:
@@ -71,8 +80,10 @@ class UserBatch:
         return np.asarray(self.likes.indices[self.likes.indptr[user] : self.likes.indptr[user + 1]])
 
     def seen(self, exclude: bool = True) -> Seen:
-        """Return the CSR of items that are no candidates: the liked ones, or none; and the hidden ones."""
+        """Return the CSR of items that are no candidates: known ones (liked or not) or none, and hidden ones."""
         indptr, indices = seen_of(self.likes) if exclude else nothing_seen(len(self))
+        if exclude and self.low_rated is not None and self.low_rated.nnz:
+            indptr, indices = _joined((indptr, indices), seen_of(self.low_rated), self.likes.shape[1])
         if self.hidden is None or not len(self.hidden):
             return indptr, indices
         rows = [np.union1d(indices[a:b], self.hidden) for a, b in pairwise(indptr.tolist())]
@@ -83,7 +94,8 @@ class UserBatch:
         rows = None if self.rows is None else self.rows[first:last]
         vectors = None if self.vectors is None else self.vectors[first:last]
         profiles = None if self.profiles is None else self.profiles[first:last]
-        return UserBatch(self.likes[first:last], rows, vectors, profiles, hidden=self.hidden)
+        low = None if self.low_rated is None else self.low_rated[first:last]
+        return UserBatch(self.likes[first:last], rows, vectors, profiles, hidden=self.hidden, low_rated=low)
 
     def blocks(self, size: int) -> Iterator[UserBatch]:
         """Yield the users in batches of at most ``size``; an empty batch yields itself."""
@@ -92,6 +104,14 @@ class UserBatch:
             return
         for first in range(0, len(self), size):
             yield self.part(first, first + size)
+
+
+def _joined(one: Seen, other: Seen, n_items: int) -> Seen:
+    """Return the pairs of two CSRs over the same users, ascending."""
+    n_users = len(one[0]) - 1
+    keys = [np.repeat(np.arange(n_users), np.diff(indptr)) * n_items + indices for indptr, indices in (one, other)]
+    both = distinct(np.sort(np.concatenate(keys)))
+    return np.searchsorted(both, np.arange(n_users + 1) * n_items), (both % n_items).astype(np.int32)
 
 
 def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, bool]:
@@ -120,6 +140,22 @@ def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, boo
     ...
     dpcml.utils.errors.ParameterError: history 1 is empty: name at least one item, or recommend what is popular
     """
+    rows, single = histories_of(histories)
+    for number, row in enumerate(rows):
+        if not row:
+            which = "the history" if single else f"history {number}"
+            raise ParameterError(f"{which} is empty: name at least one item, or recommend what is popular")
+    return likes_matrix([train.item_columns(row) for row in rows], train.n_items), single
+
+
+def histories_of(histories: Any) -> tuple[list[list[Any]], bool]:
+    """Return the item ids of each user, and whether there was only one user.
+
+    Examples
+    --------
+    >>> histories_of(["dune"]), histories_of([["dune"], []])
+    (([['dune']], True), ([['dune'], []], False))
+    """
     if not _is_sequence(histories):
         raise ParameterError(f"histories={histories!r}: pass a sequence of item ids, or a sequence of such sequences")
     given = list(histories)
@@ -130,16 +166,22 @@ def likes_of(histories: Any, train: Interactions) -> tuple[sparse.csr_array, boo
             " a sequence of them for each user"
         )
     single = not any(nested)
-    rows = [given] if single else [list(history) for history in given]
-    for number, row in enumerate(rows):
-        if not row:
-            which = "the history" if single else f"history {number}"
-            raise ParameterError(f"{which} is empty: name at least one item, or recommend what is popular")
-    columns = [np.unique(train.item_columns(row)) for row in rows]
-    indptr = np.cumsum([0, *map(len, columns)])
-    indices = np.concatenate(columns).astype(np.int32)
+    return [given] if single else [list(history) for history in given], single
+
+
+def likes_matrix(columns: Sequence[IntArray], n_items: int) -> sparse.csr_array:
+    """Return the positions of the items that users like as ones (float32) of shape (users, items).
+
+    Examples
+    --------
+    >>> likes_matrix([np.array([2, 0, 2])], 3).toarray()
+    array([[1., 0., 1.]], dtype=float32)
+    """
+    rows = [np.unique(liked) for liked in columns]
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.concatenate([np.zeros(0, dtype=np.int64), *rows]).astype(np.int32)
     ones = np.ones(len(indices), dtype=np.float32)
-    return sparse.csr_array((ones, indices, indptr), shape=(len(rows), train.n_items)), single
+    return sparse.csr_array((ones, indices, indptr), shape=(len(rows), n_items))
 
 
 def _is_sequence(value: Any) -> bool:

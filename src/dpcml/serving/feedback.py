@@ -107,6 +107,8 @@ class FeedbackStore:
             raise UnknownIdError(f"unknown user {str(user)!r}: no likes of theirs are known yet; send one to /feedback")
         batch = UserBatch.of_items(history, train.n_items)
         batch.hidden = out
+        if row >= 0 and train.low_rated is not None:
+            batch.low_rated = UserBatch.of_items(train.low_rated_of(row), train.n_items).likes
         batch.vectors = self._folded(loaded, user, person.version, batch)
         return batch
 

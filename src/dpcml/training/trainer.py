@@ -155,6 +155,8 @@ class Trainer:
         Stop after this many validations without improvement; None never stops early.
     metric
         The validation metric.
+    stop_after
+        End after this epoch of the schedule, which stays that of ``epochs``; None runs all.
     n_threads
         Threads of the validation; all cores by default.
 
@@ -179,18 +181,25 @@ class Trainer:
     validate_every: int = 5
     patience: int | None = None
     metric: str = "P@3"
+    stop_after: int | None = None
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "validate_every"):
             at_least(name, getattr(self, name), 1)
-        if self.patience is not None:
-            at_least("patience", self.patience, 1)
+        for name in ("patience", "stop_after"):
+            if getattr(self, name) is not None:
+                at_least(name, getattr(self, name), 1)
         if self.learning_rate is not None:
             positive("learning_rate", self.learning_rate)
         choice("schedule", self.schedule, tuple(SCHEDULES))
         metric_cutoff(self.metric)
         thread_count(self.n_threads)
+
+    @property
+    def last_epoch(self) -> int:
+        """Number of the epoch after which the training ends at the latest."""
+        return self.epochs if self.stop_after is None else min(self.epochs, self.stop_after)
 
     @classmethod
     def from_params(cls, parameters: Mapping[str, Any]) -> Trainer:
@@ -237,7 +246,7 @@ class Trainer:
 
         data = {"data": train.content_hash, "valid": None if valid is None else valid.content_hash}
         checkpointer = options.checkpointer({**identity, **data, "n_threads": None})
-        progress = Progress(self.epochs, positives=train.n_positives, shown=options.progress)
+        progress = Progress(self.last_epoch, positives=train.n_positives, shown=options.progress)
         with progress.slow_step("compiling kernels, once"):
             learner.compile()
         return self.run(
@@ -267,17 +276,17 @@ class Trainer:
         history, best = History(self.metric), dict[str, Array]()
         if resume and checkpointer is not None and checkpointer.exists():
             history, best = _restore(learner, checkpointer)
-        shown = progress or Progress(self.epochs, shown=False)
+        shown = progress or Progress(self.last_epoch, shown=False)
         shown.done = done = len(history.epochs)
         with shown, deferred_interrupt(checkpointer is not None) as interrupted:
-            for number in range(done, self.epochs):
+            for number in range(done, self.last_epoch):
                 if _exhausted(history, self.patience):
                     break
                 history.epochs.append(self._epoch(learner, number, validate, checkpointer, shown))
                 if history.epochs[-1].validation is not None and history.best is history.epochs[-1]:
                     best = {name: learner.state()[name].copy() for name in learner.learned()}
                 shown.epoch_done(history)
-                last = number + 1 == self.epochs
+                last = number + 1 == self.last_epoch
                 if checkpointer is not None and (last or interrupted() or checkpointer.due(number + 1)):
                     _write(learner, checkpointer, history, best)
                     if interrupted():
@@ -305,7 +314,7 @@ class Trainer:
         seconds = time.perf_counter() - started
         if not math.isfinite(loss) or _broken(learner):
             raise TrainingError(_not_finite(learner, number + 1, rate, checkpointer))
-        due = number + 1 == self.epochs or (number + 1) % self.validate_every == 0
+        due = number + 1 == self.last_epoch or (number + 1) % self.validate_every == 0
         value = validate() if validate is not None and due else None
         return Epoch(number + 1, loss, rate, seconds, value)
 

@@ -127,7 +127,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
             lock = os.open(new, os.O_RDONLY)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield new
-        for file in new.iterdir():
+        for file in new.rglob("*"):
             _flush(file)
         _flush(new)
         _swap(new, path)

@@ -74,6 +74,8 @@ class NeuralRecommender(Recommender):
     validate_every, patience, metric
         With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
         ``patience`` evaluations without improvement (None: never), and keep the best state.
+    stop_after
+        End the training after this epoch; the schedule stays that of ``epochs``. `settled` sets it.
     device
         ``cpu``, ``cuda``, or ``cuda:1``; a fitted model scores on the CPU.
     random_state
@@ -96,6 +98,7 @@ class NeuralRecommender(Recommender):
     device: str = "cpu"
     random_state: int = 0
     n_threads: int | None = None
+    stop_after: int | None = None
 
     iterative = True
     space: ClassVar[FreeSpace] = FreeSpace()
