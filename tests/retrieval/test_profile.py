@@ -4,6 +4,7 @@ from scipy import sparse
 
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.retrieval.explain import by_cooccurrence, by_interest
+from dpcml.retrieval.naming import interest_names, usual_shares
 from dpcml.retrieval.profile import UserProfile
 
 # Three places on a line; each of the user's vectors has the liked items around it.
@@ -17,30 +18,75 @@ def table(*categories: set[str]) -> ItemTable:
     return ItemTable(np.arange(7), TITLES, Attributes.from_sets([*categories, {"Science Fiction"}]))
 
 
-@pytest.mark.parametrize(
-    ("categories", "names"),
-    [
-        ([{"Romance"}] * 3 + [{"Horror"}] * 2 + [{"Drama"}], ["Romance", "Horror", "Drama"]),
-        ([{"War"}] * 2 + [{"Crime"}] + [{"Horror"}] * 2 + [{"Drama"}], ["War", "Horror", "Drama"]),
-        ([{"Romance"}] * 3 + [{"Horror"}, {"Drama"}, {"Drama"}], ["Romance", "Drama / Horror", "Drama"]),
-        ([{"Horror"}] * 6, ["Horror", "Horror, like Alien", "Horror, like Carrie"]),
-    ],
-)  # fmt: skip
-def test_names_tell_interests_apart(categories, names):
-    found = PROFILE.interests(table(*categories))
-    assert [one.name for one in found] == names
+def test_names_are_what_distinguishes_interests():
+    kinds = [{"Drama", "Romance"}, {"Drama", "Romance"}, {"Drama"}, {"Drama", "Horror"}, {"Drama", "Horror"}, {"Drama"}]
+    found = PROFILE.interests(table(*kinds))
+    assert [one.name for one in found] == ["Romance", "Horror", "Carrie"]  # Drama is everywhere; one item proves little
+    assert [one.distinctive for one in found] == [("Romance",), ("Horror",), ()]
+    assert found[0].categories[0] == ("Drama", pytest.approx(2 / 3))  # still the most frequent one
 
 
-def test_without_categories_the_nearest_item_is_the_name():
+def test_what_everybody_likes_is_no_name():
+    films = table(*[{"War"}] * 3, *[{"Crime"}] * 2, {"Drama"})
+    usual = usual_shares(films, np.array([90, 90, 90, 1, 1, 1, 1]))
+    assert [one.name for one in PROFILE.interests(films)] == ["War", "Crime", "Carrie"]
+    assert [one.name for one in PROFILE.interests(films, usual)][:2] == ["Emma and Persuasion", "Crime"]
+
+
+def test_a_name_comes_from_the_nearer_items():
+    items = np.arange(40, dtype=np.float32)[:, None] / 40
+    kinds = [{"Western"}] * 12 + [{"Comedy"}] * 28
+    films = ItemTable(np.arange(40), attributes=Attributes.from_sets(kinds))
+    one = UserProfile(np.zeros((1, 1), np.float32), items, np.arange(24)).interests(films)[0]
+    assert (one.name, one.categories[0][1]) == ("Western", 0.5)
+
+
+def test_no_two_interests_have_the_same_name():
+    films = ItemTable(np.arange(7), TITLES)
+    groups = [np.arange(3), np.array([3, 4]), np.array([5]), np.array([6]), np.array([6])]
+    strengths = [{"War": 1.0, "Crime": 0.9}, {"Crime": 1.0, "War": 0.9}, {"Crime": 1.0}, {}, {}]
+    names = interest_names(groups, strengths, films)
+    assert names == ["War / Crime", "Crime, like Alien", "Crime", "Ubik", "Ubik (2)"]  # not the same words turned round
+
+
+def test_the_example_in_a_name_has_the_category():
+    films = table({"Drama"}, {"Horror"}, {"Horror"}, {"Drama"}, {"Horror"}, {"Horror"})
+    names = interest_names([np.arange(3), np.arange(3, 6)], [{"Horror": 1.0}, {"Horror": 1.0}], films)
+    assert names == ["Horror", "Horror, like The Thing"]
+
+
+def test_without_categories_typical_items_are_the_name():
     found = PROFILE.interests(ItemTable(np.arange(7), TITLES))
-    assert [one.name for one in found] == ["Emma", "Alien", "Carrie"]
+    assert [one.name for one in found] == ["Emma and Persuasion", "Alien and The Thing", "Carrie"]
 
 
 def test_a_reason_names_what_item_and_interest_have_in_common():
-    films = table({"Romance"}, {"Romance"}, {"Science Fiction"}, {"Horror"}, {"Horror"}, {"Drama"})
-    reasons = by_interest(np.array([6]), PROFILE, films)
-    assert reasons[0].name == "Romance"
-    assert reasons[0].text == "because of your interest in Science Fiction: Dune, Persuasion, Emma"
+    films = table({"Romance"}, {"Romance", "Science Fiction"}, {"Science Fiction"}, {"Horror"}, {"Horror"}, {"Drama"})
+    ubik = by_interest(np.array([6]), PROFILE, films)[0]
+    assert (ubik.name, ubik.categories) == ("Science Fiction", ("Science Fiction",))
+    assert ubik.text == "because of your interest in Science Fiction: Dune, Persuasion, Emma"
+
+
+def test_a_reason_names_no_category_that_the_item_lacks():
+    films = table({"Romance"}, {"Romance"}, {"Romance"}, {"Horror"}, {"Horror"}, {"Drama"})
+    ubik = by_interest(np.array([6]), PROFILE, films)[0]
+    assert (ubik.name, ubik.categories) == ("Dune and Persuasion", ())
+    assert ubik.text == "because you like Dune, Persuasion, Emma"
+    everybody = sparse.csr_array(np.ones((7, 2)))
+    by_likes = by_cooccurrence(np.array([6]), np.array([0, 1]), everybody, films)[0]
+    assert (by_likes.name, by_likes.categories) == ("Emma and Persuasion", ())
+
+
+def test_reasons_on_random_data_never_name_what_the_item_lacks():
+    rng = np.random.default_rng(3)
+    items, vectors = rng.standard_normal((300, 6)).astype(np.float32), rng.standard_normal((4, 6)).astype(np.float32)
+    kinds = [set(rng.choice(list("ABCDEF"), rng.integers(0, 4), replace=False).tolist()) for _ in range(300)]
+    films = ItemTable(np.arange(300), attributes=Attributes.from_sets(kinds))
+    reasons = by_interest(np.arange(100, 300), UserProfile(vectors, items, np.arange(100)), films)
+    named = [(kinds[item], reason) for item, reason in enumerate(reasons, 100) if "interest in" in reason.text]
+    assert len(named) > 20
+    assert all({reason.name, *reason.categories} <= own for own, reason in named)
+    assert all(f"interest in {reason.name}:" in reason.text for _, reason in named)
 
 
 def test_a_liked_item_is_no_reason_for_itself():

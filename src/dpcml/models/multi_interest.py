@@ -20,6 +20,7 @@ from dpcml.retrieval.aspects import VectorAspects
 from dpcml.retrieval.exact import Catalogue, VectorScorer, best_by_distance, nearest_scores, nearest_vector
 from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import RATE, FoldIn
+from dpcml.retrieval.naming import usual_shares
 from dpcml.retrieval.profile import Interest, UserProfile, distances
 from dpcml.retrieval.request import UserBatch, likes_of
 from dpcml.training.engine import Engine, TrainConfig, objective_of
@@ -409,7 +410,14 @@ class MultiInterest(Recommender):
     def _reasons(self, users: UserBatch, best: IntArray) -> list[list[Reason]]:
         table = self.check_fitted().items
         profiles = self._profiles(users)
-        return [by_interest(row[row >= 0], profile, table) for row, profile in zip(best, profiles, strict=True)]
+        usual = self._usual()
+        return [by_interest(row[row >= 0], profile, table, usual) for row, profile in zip(best, profiles, strict=True)]
+
+    def _usual(self) -> FloatArray:
+        """Return how usual each category is among all likes."""
+        train = self.check_fitted()
+        found: FloatArray = self._cached("usual", lambda: usual_shares(train.items, train.per_item))
+        return found
 
     def interests(self, user: Any) -> list[Interest]:
         """Return a user's interests: the vectors with the liked items nearest to each, largest share first.
@@ -424,7 +432,7 @@ class MultiInterest(Recommender):
         """
         train = self.check_fitted()
         users = UserBatch.known(train, train.user_rows(one_id("user", user)))
-        return self._profiles(users)[0].interests(train.items)
+        return self._profiles(users)[0].interests(train.items, self._usual())
 
     def nearest_interest(self, users: Any, items: Any) -> IntArray:
         """Return which of a user's vectors is nearest to an item, for pairs of users and items.
@@ -465,7 +473,7 @@ class MultiInterest(Recommender):
         likes, single = likes_of(history, train)
         if not single:
             raise ParameterError("interests_new takes the history of one user: call it for each")
-        return self._profiles(UserBatch(likes))[0].interests(train.items)
+        return self._profiles(UserBatch(likes))[0].interests(train.items, self._usual())
 
     def _similarity(self, columns: IntArray) -> FloatArray:
         return nearest_scores(self.item_vectors_[columns][:, None, :], self.item_vectors_)

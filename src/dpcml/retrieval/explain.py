@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +12,7 @@ from scipy import sparse
 
 from dpcml.data.items import ItemTable
 from dpcml.retrieval.profile import UserProfile, distances, top_categories
-from dpcml.utils.arrays import IntArray
+from dpcml.utils.arrays import FloatArray, IntArray
 
 NAMED = 3  # liked items in a reason
 CATEGORIES = 3
@@ -27,13 +29,13 @@ class Reason:
     share
         Share of that interest in the user's history; 1 for models without interests.
     name
-        Name of the interest, or what the liked items have in common.
+        What the item has in common with the interest and the liked items: a category, else the titles of the latter.
     liked
         External ids of up to three liked items of that interest, the most similar first.
     categories
-        The most frequent ones of the interest.
+        Those that the item shares with the interest, what distinguishes the interest first.
     text
-        One line of text; of the interest's categories it names the one that the item has too.
+        One line of text; it names a category only where item and interest share it.
 
     Examples
     --------
@@ -53,7 +55,9 @@ class Reason:
         return {**asdict(self), "liked": list(self.liked), "categories": list(self.categories)}
 
 
-def by_interest(best: IntArray, profile: UserProfile, table: ItemTable) -> list[Reason]:
+def by_interest(
+    best: IntArray, profile: UserProfile, table: ItemTable, usual: FloatArray | None = None
+) -> list[Reason]:
     """Return a reason for each item of one user's list: the interest of the nearest vector, and its liked items.
 
     Parameters
@@ -64,13 +68,15 @@ def by_interest(best: IntArray, profile: UserProfile, table: ItemTable) -> list[
         The user's vectors and liked items.
     table
         Ids, titles and attributes of all items.
+    usual
+        Usual share of each category, from `dpcml.retrieval.naming.usual_shares`; None takes that of the catalogue.
     """
     if not len(best):
         return []
     items, liked = profile.items, profile.liked
     winners = distances(profile.used, items[best]).argmin(axis=0)
     apart = distances(items[best], items[liked])  # (list, liked)
-    by_number = {interest.number: interest for interest in profile.interests(table)}
+    by_number = {interest.number: interest for interest in profile.interests(table, usual)}
     found = []
     for place, winner in enumerate(winners.tolist()):
         others = liked != best[place]  # a liked item is no reason for itself
@@ -78,10 +84,10 @@ def by_interest(best: IntArray, profile: UserProfile, table: ItemTable) -> list[
         members = own if len(own) else np.flatnonzero(others)
         nearest = liked[members[np.argsort(apart[place, members], kind="stable")[:NAMED]]]
         interest = by_number[winner]
-        categories = tuple(name for name, _ in interest.categories[:CATEGORIES])
-        text = _text(_common(int(best[place]), categories, table) if len(own) else "", nearest, table)
-        ids = tuple(table.ids[nearest].tolist())
-        found.append(Reason(winner, interest.share, interest.name, ids, categories, text))
+        typical = (*interest.distinctive, *(name for name, _ in interest.categories)) if len(own) else ()
+        categories = _shared(int(best[place]), typical, nearest, table)
+        ids, text = tuple(table.ids[nearest].tolist()), _text((*categories, "")[0], nearest, table)
+        found.append(Reason(winner, interest.share, _name(categories, nearest, table), ids, categories, text))
     return found
 
 
@@ -110,20 +116,29 @@ def by_cooccurrence(best: IntArray, liked: IntArray, users_of: sparse.csr_array,
     counts = (users_of[best] @ by_liked.T).toarray()  # (list, liked)
     similarity = counts / np.sqrt(np.maximum(np.diff(by_liked.indptr), 1))
     found = []
-    for row in np.where(best[:, None] == liked, 0, similarity):  # a liked item is no reason for itself
+    similarity = np.where(best[:, None] == liked, 0, similarity)  # a liked item is no reason for itself
+    for item, row in zip(best.tolist(), similarity, strict=True):
         order = np.argsort(-row, kind="stable")[:NAMED]
         nearest = liked[order[row[order] > 0]]
-        categories = tuple(name for name, _ in top_categories(nearest, table)[:CATEGORIES])
-        titles = [table.title(item) for item in nearest.tolist()]
-        name = (*categories, *titles, "popular")[0]
-        found.append(Reason(None, 1.0, name, tuple(table.ids[nearest].tolist()), categories, _text("", nearest, table)))
+        categories = _shared(item, [name for name, _ in top_categories(nearest, table)], nearest, table)
+        ids, text = tuple(table.ids[nearest].tolist()), _text("", nearest, table)
+        found.append(Reason(None, 1.0, _name(categories, nearest, table), ids, categories, text))
     return found
 
 
-def _common(item: int, categories: tuple[str, ...], table: ItemTable) -> str:
-    """Return the first of an interest's categories that the item has too, else the first; nothing without any."""
-    own = [] if table.attributes is None else table.attributes.of(item)
-    return next((name for name in categories if name in own), (*categories, "")[0])
+def _shared(item: int, typical: Iterable[str], liked: IntArray, table: ItemTable) -> tuple[str, ...]:
+    """Return those of an interest's typical categories that the item has, and at least half of the liked items."""
+    if table.attributes is None:
+        return ()
+    own = table.attributes.of(item)
+    of_liked = Counter(name for one in liked.tolist() for name in table.attributes.of(one))
+    both = [name for name in dict.fromkeys(typical) if name in own and 2 * of_liked[name] >= len(liked)]
+    return tuple(both[:CATEGORIES])
+
+
+def _name(categories: tuple[str, ...], liked: IntArray, table: ItemTable) -> str:
+    titles = " and ".join(table.title(item) for item in liked[:2].tolist())
+    return (*categories[:1], titles)[0] or "popular"
 
 
 def _text(name: str, liked: IntArray, table: ItemTable) -> str:

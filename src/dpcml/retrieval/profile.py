@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dpcml.data.items import ItemTable
+from dpcml.retrieval.naming import distinctive_categories, interest_names
 from dpcml.utils.arrays import Array, FloatArray, IntArray, repeats_first
 
 CATEGORIES = 5  # kept of an interest
-LEADING = 0.6  # a second category is part of the name if it has this much of the first one's share
 AROUND = 10  # nearest items that name an interest without liked items
 
 
@@ -28,14 +27,16 @@ class Interest:
     share
         Share of the user's liked items.
     name
-        Its most frequent category, or two that are nearly as frequent; its nearest item if categories are unknown. No
-        two interests of a user have the same name.
+        The category that distinguishes it from what everybody likes and from the user's other interests, or two; its
+        most typical items if there is none. No two interests of a user have the same name.
     items
         External ids of its liked items, nearest first.
     categories
         Categories and their shares of the items, most frequent first; empty if they are unknown.
     vector
         Shape (d,).
+    distinctive
+        The categories that distinguish it, the strongest first; see `dpcml.retrieval.naming`.
 
     Examples
     --------
@@ -49,6 +50,7 @@ class Interest:
     items: Array
     categories: tuple[tuple[str, float], ...]
     vector: FloatArray
+    distinctive: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return plain data for JSON, without the vector."""
@@ -107,13 +109,15 @@ class UserProfile:
         counts = np.bincount(self.owner, minlength=len(self.vectors))
         return np.asarray(counts / max(len(self.liked), 1))
 
-    def interests(self, table: ItemTable) -> list[Interest]:
+    def interests(self, table: ItemTable, usual: FloatArray | None = None) -> list[Interest]:
         """Return the user's interests, one for each used vector, largest share first.
 
         Parameters
         ----------
         table
             Ids, titles and attributes of all items.
+        usual
+            Usual share of each category, from `dpcml.retrieval.naming.usual_shares`; None takes that of the catalogue.
 
         Examples
         --------
@@ -121,18 +125,33 @@ class UserProfile:
         >>> ann = UserProfile(np.array([[0, 0], [4, 4]], dtype=np.float32), films, np.arange(3))
         >>> titles = np.array(["Emma", "Alien", "Persuasion"], dtype=object)
         >>> [(one.name, one.items.tolist()) for one in ann.interests(ItemTable([5, 6, 7], titles))]
-        [('Emma', [5, 7]), ('Alien', [6])]
+        [('Emma and Persuasion', [5, 7]), ('Alien', [6])]
         """
-        found: list[Interest] = []
-        for c in np.argsort(-self.shares[: len(self.used)], kind="stable").tolist():
-            own = self.owner == c
-            members = self.liked[own][np.argsort(self.distances[c, own], kind="stable")]
-            # An interest without liked items gets its name from the nearest items of the catalogue.
-            around = members if len(members) else _nearest(self.vectors[c], self.items)
-            categories = top_categories(around, table)
-            name = _name(categories, table.title(int(around[0])), [one.name for one in found])
-            found.append(Interest(c, float(self.shares[c]), name, table.ids[members], categories, self.vectors[c]))
-        return found
+        order = np.argsort(-self.shares[: len(self.used)], kind="stable").tolist()
+        members = [self._members(c) for c in order]
+        # An interest without liked items gets its name from the nearest items of the catalogue.
+        around = [
+            own if len(own) else _nearest(self.vectors[c], self.items) for c, own in zip(order, members, strict=True)
+        ]
+        distinctive = distinctive_categories(around, table, usual)
+        names = interest_names(around, distinctive, table)
+        return [
+            Interest(
+                c,
+                float(self.shares[c]),
+                names[k],
+                table.ids[members[k]],
+                top_categories(around[k], table),
+                self.vectors[c],
+                tuple(distinctive[k]),
+            )
+            for k, c in enumerate(order)
+        ]
+
+    def _members(self, c: int) -> IntArray:
+        """Return the liked items of a vector, nearest first."""
+        own = self.owner == c
+        return self.liked[own][np.argsort(self.distances[c, own], kind="stable")]
 
 
 def distances(vectors: FloatArray, items: FloatArray) -> FloatArray:
@@ -172,13 +191,3 @@ def top_categories(items: IntArray, table: ItemTable) -> tuple[tuple[str, float]
 def _nearest(vector: FloatArray, items: FloatArray) -> IntArray:
     near = distances(vector[None], items)[0]
     return np.argsort(near, kind="stable")[:AROUND]
-
-
-def _name(categories: Sequence[tuple[str, float]], nearest: str, taken: Sequence[str]) -> str:
-    """Return a name that the user's larger interests do not have: categories, then with the nearest item."""
-    words = [name for name, _ in categories]
-    leading = sum(share >= LEADING * categories[0][1] for _, share in categories[:2])
-    names = [" / ".join(words[:count]) for count in range(leading, min(3, len(words)) + 1) if count]
-    names.append(f"{names[0]}, like {nearest}" if names else nearest)
-    numbered = (f"{names[-1]} ({k})" for k in range(2, len(taken) + 3))
-    return next(name for name in (*names, *numbered) if name not in taken)
