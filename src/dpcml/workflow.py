@@ -134,7 +134,12 @@ def train_and_save(
     train, valid = (data, None) if split is None else (split.train, split.valid)
     seconds = _fit(model, train, valid, place, **options)
     held = None if split is None else {"parts": PARTS, "seed": split_seed, "rule": split.rule, "hash": split.hash}
-    record = {"label": label or model.name, "source": source.to_dict(), "data_hash": data.content_hash, "split": held}
+    record: dict[str, Any] = {
+        "label": label or model.name,
+        "source": source.to_dict(),
+        "data_hash": data.content_hash,
+        "split": held,
+    }
     found = _summary(model, record, train, seconds) | {"test": None, "refit": None}
     final, kept = model, None
     if split is not None:

@@ -13,6 +13,6 @@ from .split import Split as Split
 from .split import by_ratio as by_ratio
 from .split import by_time as by_time
 from .split import leave_last as leave_last
-from .synthetic import PlantedOracle as PlantedOracle
 from .synthetic import planted as planted
 from .synthetic import planted_blocks as planted_blocks
+from .synthetic.oracle import PlantedOracle as PlantedOracle

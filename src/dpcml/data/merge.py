@@ -45,7 +45,7 @@ def _low_rated(
     known: Interactions, more: Interactions, user_at: IntArray, item_at: IntArray
 ) -> tuple[IntArray, IntArray] | None:
     """Return the pairs of both that are known and no positives, by the positions of the merged data."""
-    parts = []
+    parts: list[tuple[IntArray, ...]] = []
     if known.low_rated is not None:
         parts.append(known.low_rated.tocoo().coords)
     if more.low_rated is not None:

@@ -1,4 +1,3 @@
-from .base import Lists as Lists
 from .base import Recommender as Recommender
 from .blend import Blend as Blend
 from .dpcml import CML as CML

@@ -43,7 +43,7 @@ def consistent(spec: Spec, done: pl.DataFrame, jobs: Iterable[Job]) -> tuple[pl.
             notes.append(_mixed(spec, data, label, runs))
             continue
         shown.append(group)
-        if key in expected and not fingerprint.fits(next(iter(runs.values())), expected[key]):  # type: ignore[index]
+        if key in expected and not fingerprint.fits(next(iter(runs.values())), expected[key]):
             earlier.setdefault(data, []).append(label)
         else:
             current.add(data)

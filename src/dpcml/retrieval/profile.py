@@ -151,7 +151,7 @@ class UserProfile:
     def _members(self, c: int) -> IntArray:
         """Return the liked items of a vector, nearest first."""
         own = self.owner == c
-        return self.liked[own][np.argsort(self.distances[c, own], kind="stable")]
+        return np.asarray(self.liked[own][np.argsort(self.distances[c, own], kind="stable")])
 
 
 def distances(vectors: FloatArray, items: FloatArray) -> FloatArray:
