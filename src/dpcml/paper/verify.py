@@ -29,7 +29,7 @@ DECIMALS = 6  # of figures in results files
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """One figure of a results file, and the job that makes it."""
 
     study: str
@@ -130,7 +130,7 @@ def verify(
     return Verification(len(drawn), len(drawn) - len(different), outdated, tuple(different))
 
 
-def _cells(folder: Path, data: Sequence[str] | None, labels: Sequence[str] | None, quick: bool) -> Iterator[Cell]:
+def _cells(folder: Path, data: Sequence[str] | None, labels: Sequence[str] | None, quick: bool) -> Iterator[ResultCell]:
     """Yield the figures of all runs in a folder that the studies still have with the same settings."""
     datasets = DatasetCache()
     for name in specs():
@@ -147,12 +147,12 @@ def _cells(folder: Path, data: Sequence[str] | None, labels: Sequence[str] | Non
                     yield from _of_run(name, job, row)
 
 
-def _of_run(study: str, job: Job, row: ResultsRow) -> Iterator[Cell]:
+def _of_run(study: str, job: Job, row: ResultsRow) -> Iterator[ResultCell]:
     fits = fingerprint.fits(row.get("fingerprint"), job.fingerprint())
     for metric, value in row.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if metric not in NO_FIGURES and number and not math.isnan(value):
-            yield Cell(study, job, metric, value, fits)
+            yield ResultCell(study, job, metric, value, fits)
 
 
 def _figures(job: Job, say: Say) -> ResultsRow:
