@@ -52,5 +52,5 @@ def test_data_without_categories_has_the_other_metrics(tmp_path):
     result = CliRunner().invoke(
         app, ["interests", "--data", str(tmp_path / "likes.csv"), "--seeds", "1", "--trials", "1", "--json"]
     )
-    found = json.loads(result.stdout.splitlines()[-1])["sets"][0]["models"]
+    found = json.loads(result.stdout)["sets"][0]["models"]
     assert set(found["ease"]) == {"NDCG@5 (released)", "NDCG@10", "coverage@10"}

@@ -26,7 +26,7 @@ def run(*arguments: str, code: int = 0) -> str:
 def folder(tmp_path, monkeypatch):
     planted(80, 60, positives=12, n_categories=4, seed=3).write_csv(tmp_path / "likes.csv")
     monkeypatch.chdir(tmp_path)
-    run("train", "--data", "likes.csv", "--model", "dpcml", "--out", "m", *SMALL)
+    run("train", "--data", "likes.csv", "--model", "dpcml", "--no-refit", "--out", "m", *SMALL)
     return tmp_path
 
 

@@ -121,7 +121,9 @@ def test_a_folder_without_the_ratings_is_not_the_set(data: Path) -> None:
 
 
 def test_only_rules_of_a_named_set_can_be_chosen(data: Path) -> None:
-    with pytest.raises(ParameterError, match=r"user='a'.*only core, items, min_item_interactions, min_rating"):
+    with pytest.raises(
+        ParameterError, match=r"user='a'.*only core, item_space, items, min_item_interactions, min_rating"
+    ):
         load_dataset("ml-1m", user="a")
 
 

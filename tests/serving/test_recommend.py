@@ -127,7 +127,6 @@ BAD = {
     "no such title": ("recommend", {"user": 1, "where": {"title": "qqq"}}, 422, "no item is left"),
     "unknown filter": ("recommend", {"user": 1, "where": {"colour": "red"}}, 422, "colour"),
     "dial": ("recommend", {"user": 1, "mix": 1.5}, 422, "mix: "),
-    "dial without interests": ("recommend?model=compare", {"user": 1, "mix": 0.5}, 422, "knows no interests"),
     "unknown model": ("recommend?model=third", {"user": 1}, 404, "there is no model 'third'"),
     "a list": ("recommend", [1], 422, "body: "),
 }

@@ -107,7 +107,7 @@ class DatasetStore:
         Traceback (most recent call last):
         ...
         dpcml.utils.errors.ParameterError: user='uid': the files of 'ml-1m' are known; for a named set only core,
-        items, min_item_interactions, min_rating, min_user_interactions, text_ids can be chosen
+        item_space, items, min_item_interactions, min_rating, min_user_interactions, text_ids can be chosen
         """
         options = _check_options(name, options)
         folder = self.locate(name)

@@ -177,11 +177,15 @@ class Supervisor(Multiprocess):
     def handle_signals(self) -> None:
         """Pass SIGHUP to all workers; a worker that is still starting blocks it until the model is loaded."""
         if signal.sigtimedwait({signal.SIGHUP}, 0) is not None:
-            for worker in self.processes:
-                with suppress(ProcessLookupError):
-                    if worker.pid is not None:
-                        os.kill(worker.pid, signal.SIGHUP)
+            self.handle_hup()
         super().handle_signals()
+
+    def handle_hup(self) -> None:
+        """Reload in all workers; uvicorn calls this if a thread of a library, which does not block SIGHUP, got it."""
+        for worker in self.processes:
+            with suppress(ProcessLookupError):
+                if worker.pid is not None:
+                    os.kill(worker.pid, signal.SIGHUP)
 
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have died or hang, and remove them from the metrics of running workers."""
