@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test lint format bench faults coverage dist sbom docs clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/base.stamp          ## the main job on generated data: prints and writes what it found
@@ -25,6 +25,21 @@ format: .venv/dev.stamp         ## put the code into the house's style
 bench: .venv/dev.stamp          ## speed as ratios within one run; figures also go to results/bench/
 	$(BIN)/python -m benchmarks evaluate --out results/bench/evaluate.json
 	$(BIN)/python -m benchmarks train --out results/bench/train.json
+
+faults: .venv/dev.stamp         ## kills, damaged files, bad input, full disks, hostile load: up to 30 minutes
+	$(BIN)/python -m tests.faults.campaign --out results/reliability.json
+
+coverage: .venv/dev.stamp       ## lines and branches that the tests run; kernels through their twins
+	$(BIN)/python -m pytest --cov --cov-report term
+
+dist: .venv/dev.stamp           ## source archive and wheel, in dist/
+	$(BIN)/python -m hatchling build --directory dist
+
+sbom: .venv/base.stamp          ## everything that the package needs, as CycloneDX, in dist/sbom.json
+	$(PYTHON) -m venv .venv/sbom
+	.venv/sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+	mkdir -p dist
+	.venv/sbom/bin/cyclonedx-py environment --output-format JSON --output-file dist/sbom.json $(BIN)/python
 
 docs: .venv/dev.stamp           ## the documentation site, in site/
 	$(BIN)/python tools/docs_tables.py

@@ -181,6 +181,69 @@ def scaling(
 
 
 @app.command()
+def scale(
+    sizes: Annotated[str, typer.Option(help="Numbers of interactions, with commas.")] = "1e5,1e6,1e7",
+    workers: Annotated[str, typer.Option(help="Numbers of Ray workers, with commas; 1 is needed.")] = "1,2",
+    ray_size: Annotated[int | None, typer.Option(min=1000, help="Interactions of the comparison with Ray.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Also draw the points and the model into this file.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ingest and train at growing sizes; fit a model of the cost, check it on the largest, predict a cluster."""
+    from benchmarks.scale import bench_scale, draw_scale
+
+    counts = [int(count) for count in workers.split(",")]
+    found = bench_scale(whole_numbers(sizes), workers=counts, ray_size=ray_size)
+    if figure is not None:
+        draw_scale(found, figure)
+    if finish(found, out, as_json):
+        return
+    for one in found["ingest"]:
+        print(
+            f"{one['interactions']:>12,} interactions ingested in {one['seconds']:.1f} s, {one['cpu_seconds']:.1f} s"
+            f" of a core, {one['peak_bytes'] / 1e6:.0f} MB at the peak"
+        )
+    for one in found["train"]:
+        print(
+            f"{one['positives']:>12,} positives, C {one['vectors']}, d {one['dim']}: {one['cpu_seconds']:.2f} s of a"
+            f" core (model {one['predicted_cpu_seconds']:.2f}), {one['peak_bytes'] / 1e6:.0f} MB"
+            f" (model {one['predicted_peak_bytes'] / 1e6:.0f})"
+        )
+    print(f"growth {found['growth']['ratio']:.2f}x; one Ray worker {found['ray']['overhead_of_one']:+.1%}")
+
+
+@app.command("scale-accuracy")
+def scale_accuracy(
+    data: Annotated[list[str] | None, typer.Option(help="A data set's name or a file; may be repeated.")] = None,
+    workers: Annotated[str, typer.Option(help="Numbers of Ray workers, with commas.")] = "2,4",
+    intervals: Annotated[
+        str, typer.Option(help="Positives of a worker per item between two exchanges, with commas.")
+    ] = "0.1,1,10",
+    seeds: Seeds = 3,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train on several Ray workers: accuracy against the interval of exchange, beside that of one process."""
+    from benchmarks.scale_accuracy import METRICS, bench_scale_accuracy
+
+    counts, shares = [int(part) for part in workers.split(",")], [float(part) for part in intervals.split(",")]
+    sets = [bench_scale_accuracy(name, workers=counts, intervals=shares, seeds=seeds) for name in data or ["planted"]]
+    if finish({"benchmark": "scale-accuracy", "sets": sets}, out, as_json):
+        return
+    for one in sets:
+        print(f"{one['data']}: {one['users']:,} users, {one['items']:,} items, {seeds} seeds, strict protocol")
+        rows = [
+            [
+                str(row["workers"] or "one process"),
+                str(row["sync_every"] or ""),
+                *(f"{row['mean'][m]:.4f}" for m in METRICS),
+            ]
+            for row in one["rows"]
+        ]
+        print(text_table(["workers", "batches between exchanges", *METRICS], rows))
+
+
+@app.command()
 def quality(
     data: Annotated[str, typer.Option(help="A data set's name, or a file.")] = "steam-200k",
     target: Annotated[
@@ -356,6 +419,27 @@ def frontier(
 
 
 @app.command()
+def cold(
+    data: Annotated[list[str] | None, typer.Option(help="Sets with titles or attributes; may be repeated.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Folder in which fitted models are kept, for another run.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rank held-out items that nobody likes yet: by their content, by content kNN, by predicted popularity."""
+    from benchmarks.cold import METRICS, bench_cold
+
+    sets = [bench_cold(name, keep=None if keep is None else keep / name) for name in data or ("ml-1m", "citeulike-t")]
+    if finish({"benchmark": "cold", "sets": sets}, out, as_json):
+        return
+    for one in sets:
+        rows = [
+            [name, *(f"{figures[metric]['mean']:.4f}" if metric in figures else "" for metric in METRICS)]
+            for name, figures in one["methods"].items()
+        ]
+        print(text_table([one["data"], *METRICS], rows))
+
+
+@app.command()
 def recommend(
     sizes: Annotated[str, typer.Option(help="Numbers of items, with commas.")] = "1e5,1e6",
     n: Annotated[int, typer.Option("-n", min=1, help="Length of the lists.")] = 10,
@@ -413,6 +497,40 @@ def serve(
         for name, runs in found["asked"].items() for run in runs
     ]  # fmt: skip
     print(text_table(["asked", "at once", "per second", "p50 ms", "p99 ms", "cpu ms", "errors"], rows))
+
+
+@app.command()
+def weights(
+    data: BenchData = "steam-200k",
+    column: Annotated[str, typer.Option(help="Column of the weights.")] = "hours",
+    heavy: Annotated[float, typer.Option(help="Least weight of a heavy positive.")] = 10.0,
+    model: Annotated[list[str] | None, typer.Option(help="Models or presets.")] = None,
+    part: Annotated[str, typer.Option(help="Evaluate on 'valid' or 'test'.")] = "valid",
+    seeds: Seeds = 1,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train with and without weights of the positives: accuracy on all held-out ones, and on heavy ones."""
+    from benchmarks.weights import METRICS, bench_weights
+    from dpcml.cli.options import parse_settings
+    from dpcml.utils.checks import choice
+    from dpcml.workflow import DataSource
+
+    choice("--part", part, ("valid", "test"))
+    chosen = {"models": model} if model else {}
+    found = bench_weights(
+        DataSource(str(data), {"weight": column}).read(), heavy=heavy, part=part, seeds=seeds,
+        **chosen, **parse_settings(settings or ()),
+    )  # fmt: skip
+    if finish({"data": data, "column": column, **found}, out, as_json):
+        return
+    names = [f"{metric} {label}" for label in ("all", "heavy") for metric in METRICS]
+    rows = [
+        [one["model"], "yes" if one["weights"] else "no", *(f"{one[name]:.4f}" for name in names)]
+        for one in found["rows"]
+    ]
+    print(text_table(["model", "weights", *names], rows))
 
 
 @app.command()

@@ -41,8 +41,9 @@ SEARCH: dict[str, list[dict[str, Any]]] = {  # after the defaults, in this order
         {"dim": 512}, {"confidence": 20.0},
     ],
     "rp3beta": [
-        {"alpha": 1.0, "beta": beta} for beta in (0.1, 0.5, 0.3, 0.2, 0.7)
-    ] + [{"alpha": 0.7, "beta": 0.2}, {"alpha": 0.7, "beta": 0.4}],
+        {"alpha": alpha, "beta": beta}
+        for alpha, beta in ((1.0, 0.3), (0.7, 0.2), (1.0, 0.5), (0.5, 0.1), (0.7, 0.4), (0.6, 0.0), (1.0, 0.1))
+    ],
     "itemknn": [
         {"k": 400}, {"shrink": 100.0}, {"k": 50}, {"k": 400, "shrink": 100.0}, {"shrink": 0.0}, {"k": 200},
         {"k": 200, "shrink": 50.0},

@@ -1,7 +1,7 @@
 """Search for good parameters, then train with them and test once.
 
 `tune` only sees the training and validation parts of its split, so the test part stays untouched until the end. It
-needs optuna: ``pip install 'dpcml[tune]'``.
+needs optuna: ``pip install -e '.[tune]'``.
 """
 
 import tempfile

@@ -61,6 +61,7 @@ PAGES = {
     "docs/how-to/recommend.md": "because of your interest in",
     "docs/how-to/new-users.md": "[",
     "docs/how-to/export.md": "",
+    "docs/how-to/scale.md": "Interactions(200 users",
     "docs/explanation/evaluation.md": "NDCG@10",
     "docs/explanation/planted.md": "[",
 }

@@ -13,6 +13,7 @@ SHOWN = {
     "new_users.py": "recall@20 of 50 new users",
     "tune_and_train.py": "tuned",
     "interests_and_mix.py": "mix=1.0",
+    "first_day.py": "of ten items 0 are known",
 }
 
 

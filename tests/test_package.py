@@ -50,6 +50,14 @@ def test_version_is_a_version():
     assert dpcml.__version__.split(".")[0].isdigit()
 
 
+def test_the_command_tells_its_version_without_loading_the_command_line():
+    command = [sys.executable, "-X", "importtime", "-m", "dpcml", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"dpcml {dpcml.__version__}\n"
+    assert "dpcml.utils.packages" in done.stderr
+    assert "typer" not in done.stderr
+
+
 def test_types_are_shipped():
     for name in ("py.typed", "__init__.pyi", "models/__init__.pyi"):
         assert resources.files("dpcml").joinpath(name).is_file()

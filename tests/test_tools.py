@@ -21,7 +21,7 @@ def bits():
 
 def test_bits_of_two_runs_are_the_same_and_of_two_settings_are_not(bits, tmp_path, monkeypatch):
     sp.save_npz(tmp_path / "likes.npz", sp.csr_array(np.kron(np.eye(2), np.ones((6, 5)))))
-    monkeypatch.setattr(bits, "SETTINGS", [("CML", {"dim": 8}), ("CML", {"dim": 8, "init": "random"})])
+    monkeypatch.setattr(bits, "SETTINGS", [("CML", {"dim": 8}), ("CML", {"dim": 8, "margin": 0.5})])
     one, two = (bits.train(tmp_path) for _ in range(2))
     assert one == two
     assert len(set(one.values())) == 2

@@ -1,4 +1,4 @@
-"""Checksums of trained models: three models on three small worlds, from two starts, to notice a change of bits.
+"""Checksums of trained models: three models on three small worlds, from three starts, to notice a change of bits.
 
 ``write`` trains them and writes results/checksums.json, ``print`` prints them. The file has them twice: ``fused`` for
 processors that multiply and add in one rounding (FMA), ``separate`` for those that do not. What is written is the part
@@ -17,9 +17,11 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 
 import dpcml
 from dpcml.data.interactions import Interactions
+from dpcml.training.init import INITS as STARTS
 
 FILE = Path(__file__).parent.parent / "results" / "checksums.json"
 
@@ -46,7 +48,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "cml": ("CML", {"negatives": "popularity", "projection": "ball"}),
     "gfja": ("GFJA", {**SEVERAL, "negatives": "uniform", "diversity_weight": 5.0}),
 }
-INITS = ("random", "spectral")
+INITS = ("random", "spectral", "clusters")
 
 
 def worlds() -> dict[str, Interactions]:
@@ -58,6 +60,12 @@ def worlds() -> dict[str, Interactions]:
     }
 
 
+def start(init: str, data: Interactions) -> str:
+    """Return a checksum of initial vectors, which are the same with and without FMA."""
+    users, items = STARTS[init](data, 3, 20, np.random.default_rng(7))
+    return hashlib.sha256(users.tobytes() + items.tobytes()).hexdigest()[:16]
+
+
 def checksum(model: str, init: str, data: Interactions) -> str:
     """Return a checksum of the vectors that a model of `MODELS` learns."""
     kind, params = MODELS[model]
@@ -66,9 +74,10 @@ def checksum(model: str, init: str, data: Interactions) -> str:
 
 
 def checksums() -> dict[str, dict[str, str]]:
-    """Return the checksums by start, and by model and world."""
+    """Return the checksums of worlds, of starts, and by start of models on worlds."""
     made = worlds()
     found = {"data": {name: data.content_hash[:16] for name, data in made.items()}}
+    found["start"] = {f"{init} on {name}": start(init, made[name]) for init in INITS for name in made}
     for init in INITS:
         found[init] = {f"{model} on {name}": checksum(model, init, made[name]) for model in MODELS for name in made}
     return found

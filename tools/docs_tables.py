@@ -109,6 +109,24 @@ def training() -> str:
     return f"{jobs}\n{machine}{note}"
 
 
+def simd() -> str:
+    """Return how much longer an epoch takes with each part of the training kernel written in another way."""
+    runs = measured("simd")["runs"]
+    names = {
+        "plain distances": "distances as plain loops",
+        "plain optimizer": "update of Adam as plain loops",
+        "no prefetch": "no prefetches",
+        "all plain": "all of these",
+        "gradients by hand": "gradients by hand (shipped: plain loops)",
+    }
+    head = ["one epoch, times as shipped", *(f"{run['positives']:,} positives" for run in runs.values())]
+    rows = [[text, *(f"{run['ratio'][name]:.2f}" for run in runs.values())] for name, text in names.items()]
+    worlds = [f"{name}: best of {run['rounds']} rounds" for name, run in runs.items()]
+    return table(head, rows) + source(
+        "simd", f"{'; '.join(worlds)}; in each round all variants take turns. `python -m benchmarks simd` runs it."
+    )
+
+
 def scaling() -> str:
     """Return the cost of a positive in growing worlds, with a growing and with a fixed catalogue."""
     growing, fixed = measured("scaling"), measured("scaling-same-items")
@@ -129,6 +147,121 @@ def scaling() -> str:
         f"C = {growing['vectors']}, d = {growing['dim']}, {growing['threads']} threads. Fixed catalogue:"
         " `results/bench/scaling-same-items.json`.",
     )
+
+
+def scale() -> str:
+    """Return ingesting and training at growing sizes, the model of the cost, and what it predicts for a cluster."""
+    f = measured("scale")
+    ingests = table(
+        ["data ingest: interactions", "users", "items", "seconds of a core", "peak MB", "MB on disk"],
+        [
+            [
+                *(f"{one[name]:,}" for name in ("interactions", "users", "items")),
+                number(one["cpu_seconds"]),
+                *(number(one[name] / 1e6) for name in ("peak_bytes", "bytes_on_disk")),
+            ]
+            for one in f["ingest"]
+        ],
+    )
+    trains = table(
+        [
+            "an epoch on one thread: positives",
+            "C",
+            "d",
+            "seconds of a core",
+            "model",
+            "ns per positive",
+            "peak MB",
+            "model",
+        ],
+        [
+            [
+                f"{one['positives']:,}",
+                one["vectors"],
+                one["dim"],
+                *(number(one[name]) for name in ("cpu_seconds", "predicted_cpu_seconds")),
+                number(1e9 * one["cpu_seconds"] / one["positives"]),
+                *(number(one[name] / 1e6) for name in ("peak_bytes", "predicted_peak_bytes")),
+            ]
+            for one in f["train"]
+        ],
+    )
+    ray, machine = f["ray"], f["machine"]
+    compared = table(
+        [f"{ray['positives']:,} positives, {ray['epochs']} epochs", "seconds in all", "seconds of the best epoch"],
+        [
+            [name, number(one["seconds"]), number(one["epoch_seconds"])]
+            for name, one in {
+                "one process, one thread": ray["local"],
+                **{f"Ray, workers of one thread: {count}": one for count, one in ray["workers"].items()},
+            }.items()
+        ],
+    )
+    predicted = table(
+        [
+            "10^10 interactions: machines",
+            "batches between exchanges",
+            "computing, s",
+            "network, s",
+            "TB sent each",
+            "GB each",
+        ],
+        [
+            [
+                one["machines"],
+                f"{one['sync_every']:,}",
+                *(number(one[name]) for name in ("compute_seconds", "network_seconds")),
+                number(one["network_bytes_per_machine"] / 1e12),
+                number(one["bytes_per_machine"] / 1e9),
+            ]
+            for one in f["predictions"]
+        ],
+    )
+    growth = f["growth"]
+    note = source(
+        "scale",
+        f"Cost per positive at {growth['to']:,} over that at {growth['from']:,}: {growth['ratio']:.2f}. One Ray worker"
+        f" against one process: {100 * ray['overhead_of_one']:+.1f} % of the whole fit, with the start of the worker,"
+        f" measured on a machine with {ray['cores']} cores and other load. The model is fitted on points up to about"
+        " 10^6 positives; the larger ones check it. Predictions are of an epoch with 40 interactions per user, 10^6"
+        f" items, C = 5, d = 100, on machines with {machine['cores']} cores and {machine['gigabits']:.0f} Gbit/s, where"
+        " threads share the work evenly.",
+    )
+    return f"{ingests}\n{trains}\n{compared}\n{predicted}{note}"
+
+
+def scale_accuracy() -> str:
+    """Return accuracy with several workers against the interval of exchange."""
+    f = measured("ray-accuracy")
+    rows = [
+        [
+            one["data"],
+            row["workers"] or "one process",
+            row["sync_every"] or "",
+            *(f"{row['mean'][name]:.4f}" for name in ("NDCG@10", "R@10", "P@3")),
+            "" if row["workers"] else f"{row['seed_deviation']['NDCG@10']:.4f}",
+        ]
+        for one in f["sets"]
+        for row in one["rows"]
+    ]
+    head = ["data", "workers", "batches between exchanges", "NDCG@10", "R@10", "P@3", "deviation of a seed, NDCG@10"]
+    seeds = ", ".join(f"{one['data']} {one['seeds']}" for one in f["sets"])
+    return table(head, rows) + source(
+        "ray-accuracy", f"DPCML, strict protocol, split seed 0, means over seeds ({seeds})."
+    )
+
+
+def scale_faults() -> str:
+    """Return what came of trainings that lost a node."""
+    f = measured("ray-faults")
+    runs = f["runs"]
+    rows = [
+        ["trainings in which a node was killed", sum(run["killed"] for run in runs)],
+        ["of them ended with a model", len(runs)],
+        ["with the bits of an undisturbed training", sum(run["same_bits"] for run in runs)],
+        ["restarts of the workers", sum(run["restarts"] for run in runs)],
+    ]
+    return table(["", "number"], rows) + source("ray-faults", f"{f['workers']} workers on {f['nodes']} nodes.")
 
 
 def methods() -> str:
@@ -272,6 +405,24 @@ def mix() -> str:
     return table(["mix", *names.values()], rows) + words + source("mix", note)
 
 
+def weights() -> str:
+    """Return accuracy with and without weights of the positives."""
+    f = measured("weights")
+    names = ["NDCG@10 all", "R@10 all", "NDCG@10 heavy", "R@10 heavy"]
+    rows = [
+        [f"`{row['model']}`", "yes" if row["weights"] else "no", *(f"{row[name]:.3f}" for name in names)]
+        for row in f["rows"]
+    ]
+    heads = [name.replace("heavy", f"{f['heavy']:g} {f['column']} or more") for name in names]
+    settings = ", ".join(f"`{name}={value}`" for name, value in f["settings"].items())
+    note = (
+        f"{f['data']}, {f['positives']:,} positives, of which {percent(f['heavy_share'])} have {f['heavy']:g}"
+        f" {f['column']} or more; {f['protocol']} protocol, {f['part']} part, {f['seeds']} seed(s)"
+        f"{', all models with ' + settings if settings else ''}."
+    )
+    return table(["model", "weights", *heads], rows) + source("weights", note)
+
+
 def frontier() -> str:
     """Return the best minority recall of each re-ranker over all models, by how much NDCG it may cost."""
     f = measured("frontier")
@@ -334,6 +485,31 @@ def interests() -> str:
     return "\n".join(tables)
 
 
+def cold() -> str:
+    """Return how well items that nobody likes yet are ranked, one table per data set."""
+    names = {
+        "random": "random, or popularity: all have none",
+        "popularity by content": "popularity, predicted by content",
+    }
+
+    def cell(figure: dict[str, float] | None) -> str:
+        return "" if figure is None else f"{figure['mean']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})"
+
+    tables = []
+    for one in measured("cold")["sets"]:
+        metrics = list(one["methods"]["blend"])
+        rows = [[names.get(name, name), *(cell(f.get(m)) for m in metrics)] for name, f in one["methods"].items()]
+        text = (
+            f"{one['cold_items']:,} held-out items beside {one['items']:,} known ones, {one['users']:,} users, seed"
+            f" {one['seed']}; means over users, in brackets 95 % intervals. The first two metrics rank the held-out"
+            " items among themselves, the last one among all items that the user does not know. Ridge penalty"
+            f" {one['l2']:g}; content kNN: sum of the cosines with liked items, divided by the item's sum of cosines to"
+            f" the power {one['chosen']['content kNN']['power']:g}, the best of three on validation items."
+        )
+        tables.append(table([one["data"], *metrics], rows) + source("cold", text))
+    return "\n".join(tables)
+
+
 def margins() -> str:
     """Return how far DPCML and the blend are above the best of the searched others, per data set and metric."""
     rows = []
@@ -385,6 +561,18 @@ def research() -> str:
         folded = "\n".join(f"    {line}".rstrip() for line in lines)
         sections.append(f'--8<-- [start:{name}]\n??? note "Trials: {topic}"\n\n{folded}\n\n--8<-- [end:{name}]\n')
     return "\n".join(sections)
+
+
+def reproduce_cost() -> str:
+    """Return the estimated hours of the studies, by study and data set."""
+    found = json.loads((ROOT / "results" / "reproduce-cost.json").read_text(encoding="utf-8"))["estimates"]
+    rows = [[one["study"], one["data"], one["runs"], one["timed"], f"{one['hours']:.1f}"] for one in found]
+    total = ["all", "", sum(one["runs"] for one in found), "", f"{sum(one['hours'] for one in found):.1f}"]
+    return table(["study", "data", "runs or trials", "of which timed", "hours"], [*rows, total]) + (
+        "\n*Estimated hours of one process on two cores, from the seconds of earlier runs; what was not timed is taken"
+        " from the same model on another set, by its size. Runs that studies share count once. Source:"
+        " `results/reproduce-cost.json` (`python tools/reproduce_cost.py`).*\n"
+    )
 
 
 def house() -> dict[str, dict[str, Any]]:
@@ -447,8 +635,40 @@ def command_line() -> str:
     return text.partition("## ")[1] + text.partition("## ")[2]
 
 
+PARTS_OF_CAMPAIGN = {
+    "kills": "processes killed while they write",
+    "damaged_files": "damaged files read",
+    "bad_inputs": "bad commands, parameters, requests, files and arrays",
+    "disk_full": "writes to a disk without room",
+    "sound_requests": "sound requests during reloads and kills of workers",
+    "hostile_requests": "hostile requests",
+    "reloads": "reloads, each of another model",
+    "worker_kills": "workers of the server killed",
+}
+
+
+def reliability() -> str:
+    """Return cases and failures of the campaign of faults, by kind."""
+    found = json.loads((ROOT / "results" / "reliability.json").read_text(encoding="utf-8"))
+    rows = []
+    for name, words in PARTS_OF_CAMPAIGN.items():
+        if name in found:
+            kinds = ", ".join(f"{kind} {one['cases']:,}" for kind, one in found[name]["kinds"].items())
+            rows.append([words, f"{found[name]['cases']:,}", f"{found[name]['failures']:,}", kinds])
+    leak = found.get("leak_bytes_per_10000_requests")
+    gained = "" if leak is None else f" The server gained {leak / 1e6:.2f} MB in 10,000 requests."
+    cut = found.get("sound_requests", {}).get("cut_by_kills", 0)
+    note = f"dpcml {found['version']}, Python {found['python']}, seed {found['seed']}; `make faults` runs it again."
+    return (
+        table(["what was done", "cases", "failures", "of these"], rows)
+        + f"\n*{note}{gained} {cut:,} sound requests got no answer because their worker was killed at that moment;"
+        " they count as no failure. Source: `results/reliability.json`.*\n"
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "cli": command_line,
+    "cold": cold,
     "evaluate": evaluation,
     "fold-in": fold_in,
     "frontier": frontier,
@@ -463,11 +683,15 @@ TABLES: dict[str, Callable[[], str]] = {
     "mix": mix,
     "quality": quality,
     "recommend": recommend,
+    "reliability": reliability,
     "research": research,
+    "reproduce-cost": reproduce_cost,
     "scaling": scaling,
     "serve": serve,
+    "simd": simd,
     "sizes": sizes,
     "train": training,
+    "weights": weights,
 }
 
 

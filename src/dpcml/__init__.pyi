@@ -4,8 +4,10 @@ from .data.split import Split as Split
 from .data.split import by_ratio as by_ratio
 from .data.split import by_time as by_time
 from .data.split import leave_last as leave_last
+from .data.split import split_by as split_by
 from .data.synthetic import planted as planted
 from .evaluation.compare import compare as compare
+from .evaluation.compare import compare_models as compare_models
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.report import Report as Report
 from .models.base import Recommender as Recommender

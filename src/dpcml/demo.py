@@ -120,7 +120,7 @@ def run_demo(n_users: int = 1000, n_items: int = 1000, seed: int = 0) -> Demo:
 def draw_demo(demo: Demo, path: str | Path, user: int | None = None) -> None:
     """Draw the interests in one user's lists, and the recall of minority interests over all users, as a PNG.
 
-    Needs matplotlib: ``pip install 'dpcml[plots]'``.
+    Needs matplotlib: ``pip install -e '.[plots]'``.
     """
     figure, axes = canvas(13.5, 5.2, 1, 2, width_ratios=(1.7, 1))
     left, right = axes[0]

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcml.models import Recommender
+from dpcml.models.blend import Blend
+from dpcml.models.dpcml import GFJA
+from dpcml.models.ease import EASE
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.retrieval.lists import list_frame, request_ids
+from dpcml.retrieval.onnx_graph import ScoreGraph
 from dpcml.retrieval.projection import project_items
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import DataError, ParameterError
@@ -76,17 +80,9 @@ def write_recommendations(
     0,1,2,1.0
     1,1,0,1.0
     """
-    path, train = Path(path), model.check_fitted()
+    path = Path(path)
     write = WRITERS[path.suffix.removeprefix(".")]
-    wanted = train.user_ids
-    if users is not None:
-        wanted, known = request_ids(train, users)
-        if options.get("on_unknown", "error") == "error":
-            wanted = train.user_ids[train.user_rows(users)]  # fail on an unknown id before hours of work
-        elif options["on_unknown"] == "skip":
-            wanted = wanted[known >= 0]
-    if not len(wanted):
-        raise ParameterError("there are no users: pass at least one id")
+    wanted = wanted_users(model, users, options.get("on_unknown", "error"))
     rows = 0
 
     def blocks() -> Iterator[pl.DataFrame]:
@@ -102,6 +98,29 @@ def write_recommendations(
     with atomic(path) as temporary:
         write(blocks(), temporary)
     return rows
+
+
+def wanted_users(model: Recommender, users: Array | None, on_unknown: str) -> Array:
+    """Return the ids of the users whose lists are written: an unknown id is an error before hours of work.
+
+    Examples
+    --------
+    >>> from dpcml import Popularity
+    >>> model = Popularity().fit(np.eye(3))
+    >>> wanted_users(model, np.array([2, 7]), "skip").tolist(), wanted_users(model, None, "error").tolist()
+    ([2], [0, 1, 2])
+    """
+    train = model.check_fitted()
+    wanted = train.user_ids
+    if users is not None:
+        wanted, known = request_ids(train, users)
+        if on_unknown == "error":
+            wanted = train.user_ids[train.user_rows(users)]
+        elif on_unknown == "skip":
+            wanted = wanted[known >= 0]
+    if not len(wanted):
+        raise ParameterError("there are no users: pass at least one id")
+    return wanted
 
 
 @WRITERS.register("csv")
@@ -141,8 +160,9 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     model
         A fitted model.
     to
-        ``npy`` (all arrays, any model), ``parquet`` (one row per vector) or ``faiss-ready`` (arrays for an index with
-        squared Euclidean distances). The last two need a model with user and item vectors.
+        ``npy`` (all arrays, any model), ``parquet`` (one row per vector), ``faiss-ready`` (arrays for an index with
+        squared Euclidean distances) or ``onnx`` (a graph that computes the scores; the extra ``onnx``). ``parquet`` and
+        ``faiss-ready`` need a model with user and item vectors, ``onnx`` one of these, EASE or their blend.
     folder
         A new or empty folder, or an older export, which is replaced.
 
@@ -246,6 +266,42 @@ def _to_faiss(model: Recommender, folder: Path) -> dict[str, Any]:
         "use": "add items.npy to an index; rows C*u to C*u+C-1 of queries.npy are the vectors of user u; merge their"
         " results by the smallest distance, keep each item once, and drop items that the user has seen",
     }
+
+
+@EXPORTS.register("onnx")
+def _to_onnx(model: Recommender, folder: Path) -> dict[str, Any]:
+    n_items, inputs = model.check_fitted().n_items, dict[str, Any]()
+    forms = {"scores.onnx": False} | ({"scores_new.onnx": True} if model.multi_interest is not None else {})
+    for name, new in forms.items():
+        graph = ScoreGraph()
+        graph.write(_scores(graph, model, new), n_items, folder / name)
+        inputs[name] = {key: {"type": kind, "shape": shape} for key, (kind, shape) in graph.inputs.items()}
+    return {
+        "inputs": inputs,
+        "output": "scores, shape (batch, items): those of model.score; items in the order of item_ids.txt",
+        "use": "users: rows of known users, the order of user_ids.txt; vectors: of new users, what model.fold_in"
+        " returns; history: ones for the items that a user likes, else zeros",
+    }
+
+
+def _scores(graph: ScoreGraph, model: Recommender, new: bool) -> str:
+    """Add what computes the scores of a model to a graph, for new users or for known ones; return its name."""
+    if isinstance(model, MultiInterest):
+        users = model.user_vectors_
+        vectors = graph.new_vectors(*users.shape[1:]) if new else graph.known_vectors(users)
+        scores = graph.nearest(vectors, model.item_vectors_)
+        return graph.affine(scores, 0.5, 1.0) if isinstance(model, GFJA) else scores  # inner products on the sphere
+    if isinstance(model, EASE) and model.form_ != "dual":
+        return graph.weighted_history(model.item_weights())
+    if isinstance(model, Blend):
+        n_items, parts = model.check_fitted().n_items, list[str]()
+        for member, weight in zip(model.members_, model.weights_.tolist(), strict=True):
+            parts.append(graph.affine(graph.standardised(_scores(graph, member, new), n_items), weight))
+        return graph.node("Sum", *parts)
+    form = " in its dual form" if isinstance(model, EASE) else ""
+    raise ParameterError(
+        f"{type(model).__name__}{form} has no ONNX graph: export to npy, or train dpcml, cml, gfja, ease or their blend"
+    )
 
 
 _RULE = "minus the smallest squared distance between the item's vector and a vector of the user"

@@ -26,10 +26,11 @@ from safetensors.numpy import save_file
 from dpcml.data.arrays import from_arrays, metadata, to_arrays
 from dpcml.data.interactions import Interactions
 from dpcml.models import MODELS, Recommender
+from dpcml.models.parameters import saved_class
 from dpcml.training.trainer import History
 from dpcml.utils.array_files import map_arrays, read_arrays
 from dpcml.utils.arrays import Array
-from dpcml.utils.errors import DataError, DpcmlError, ParameterError, did_you_mean
+from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.files import atomic_folder, full_path
 from dpcml.utils.packages import version
 from dpcml.utils.snapshots import open_folder
@@ -149,7 +150,7 @@ def load_with_card(
     >>> with tempfile.TemporaryDirectory() as place:
     ...     model, card = load_with_card(save(EASE(l2=2.0).fit(np.eye(4)), Path(place) / "ease"))
     >>> model.l2, card["parameters"]
-    (2.0, {'l2': 2.0, 'form': 'auto', 'k': 200})
+    (2.0, {'l2': 2.0, 'form': 'auto', 'k': 200, 'beta': 0.0})
     """
     with _opened(folder, (CARD, *FILES)) as files:
         card = _card_of(folder, files.get(CARD), check)
@@ -250,14 +251,6 @@ def _card(model: Recommender, train: Interactions) -> dict[str, Any]:
     }
 
 
-def _class(card: Mapping[str, Any]) -> type[Recommender]:
-    name = card["model"]
-    if name not in MODELS:
-        hint = did_you_mean(str(name), MODELS)
-        raise DataError(f"unknown model {name!r}: {hint}; import the module that registers it, or update dpcml")
-    return MODELS[name]
-
-
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
@@ -307,7 +300,7 @@ def _model_of(card: Mapping[str, Any], files: Mapping[str, BufferedReader], chec
         size, said = os.fstat(files[name].fileno()).st_size, card["files"][name]["bytes"]
         if size != said:
             raise DataError(f"{name} is damaged: {size:,} bytes instead of {said:,}")
-    kind = _class(card)
+    kind = saved_class(card["model"])
     parameters = {name: _tuples(value) for name, value in card["parameters"].items()}
     numbers, learned = (_arrays(files[name], card["files"][name], check, mapped) for name in (DATA, MODEL))
     texts = files[TEXTS].read()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -14,23 +15,25 @@ import numpy as np
 from dpcml import storage
 from dpcml.data.datasets import DATASETS, load_dataset
 from dpcml.data.interactions import Interactions
-from dpcml.data.items import as_integer, id_array, positions
-from dpcml.data.split import Split, by_ratio
+from dpcml.data.items import ItemTable, as_integer, id_array, positions
+from dpcml.data.shards import Shards, is_shards
+from dpcml.data.split import Split, split_by
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, select
+from dpcml.evaluation.ranks import Ranks, rank_held_out
 from dpcml.evaluation.report import Report
 from dpcml.feedback import Feedback, latest, read_journal
 from dpcml.models import MODELS, Recommender
-from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.presets import PRESETS
+from dpcml.models.runners import Runner
 from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint
+from dpcml.training.tracking import Tracker
 from dpcml.training.trainer import History
 from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.files import full_path
 from dpcml.utils.packages import version
 
-PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
 TEST_METRICS = ("P@10", "R@10", "NDCG@10", "MAP", "MRR", "AUC")  # in the record of a model
 REFIT = "refit"  # folder in that of the checkpoint, for the training on everything
 
@@ -59,6 +62,10 @@ class DataSource:
         """Return the data."""
         return load_dataset(self.data, progress=progress, **self.options)
 
+    def split(self, data: Interactions, how: str, seed: int) -> Split:
+        """Return the split of the data by a rule and a seed; a folder of shards has a split of its own."""
+        return Shards.open(self.data).split() if is_shards(self.data) else split_by(data, how, seed)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that describes the same source in any working folder: paths are absolute."""
         named = self.data == "planted" or self.data in DATASETS
@@ -85,14 +92,18 @@ def train_and_save(
     *,
     source: DataSource,
     label: str | None = None,
+    split: str = "ratio",
     split_seed: int = 0,
     everything: bool = False,
     refit: bool = True,
     resume: bool = False,
     checkpoint_every: int = 10,
     progress: bool | None = None,
+    trackers: Sequence[Tracker] = (),
+    cold_items: ItemTable | None = None,
+    runner: Runner | None = None,
 ) -> dict[str, Any]:
-    """Find settings and held-out figures on a 60/20/20 split, train on everything with them, save the model.
+    """Find settings and held-out figures on a split, train on everything with them, save the model.
 
     The model is trained on the training part, stopped by the validation part, and evaluated on the test part. What is
     saved for use is `Recommender.settled` of it, fitted on all positives; the first one is kept in the folder too, for
@@ -108,6 +119,9 @@ def train_and_save(
         Folder of the model.
     label
         The name of the model in reports, such as that of a preset.
+    split
+        How to split: ``ratio`` (60, 20 and 20 % of each user's positives), ``last`` or ``time``; see
+        `dpcml.data.split.split_by`.
     split_seed
         Seed of the split: give it the same value for models that are to be compared.
     everything
@@ -120,6 +134,12 @@ def train_and_save(
         Epochs between two checkpoints.
     progress
         Show a progress bar; by default on a terminal.
+    cold_items
+        A catalogue: those of its items that nobody likes are added to the model for use, see `Recommender.add_items`.
+    trackers
+        Get the parameters, the epochs of the training on the split, and the held-out figures, as one run.
+    runner
+        Where to train, see `Recommender.fit`.
 
     Returns
     -------
@@ -128,25 +148,44 @@ def train_and_save(
         everything under ``refit``; None where there was none.
     """
     storage.free_place(out)
-    split = None if everything else by_ratio(data, PARTS, split_seed)
+    if cold_items is not None:
+        model.check_can_add_items()
+        if not (everything or refit):
+            raise ParameterError("cold items need a model for use: leave out --no-refit, which saves the evaluated one")
+    parts = None if everything else source.split(data, split, split_seed)
     place = checkpoint_folder(out)
-    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "resume": resume, "progress": progress}
-    train, valid = (data, None) if split is None else (split.train, split.valid)
-    seconds = _fit(model, train, valid, place, **options)
-    held = None if split is None else {"parts": PARTS, "seed": split_seed, "rule": split.rule, "hash": split.hash}
+    options: dict[str, Any] = {
+        "checkpoint_every": checkpoint_every,
+        "resume": resume,
+        "progress": progress,
+        "runner": runner,
+    }
+    train, valid = (data, None) if parts is None else (parts.train, parts.valid)
+    with ExitStack() as tracked:
+        for tracker in trackers:
+            about = {"model": label or model.name, **model.get_params(), "data": source.data, "split_seed": split_seed}
+            tracked.enter_context(tracker.run(about))
+        seconds = _fit(model, train, valid, place, trackers=trackers, **options)
+        figures = None if parts is None else _held_out(model, parts, label or model.name)
+        for tracker in trackers:
+            tracker.log({f"test_{name}": value for name, value in (figures or {"metrics": {}})["metrics"].items()})
+    held = None if parts is None else {"by": split, "seed": split_seed, "rule": parts.rule, "hash": parts.hash}
     record: dict[str, Any] = {
         "label": label or model.name,
         "source": source.to_dict(),
         "data_hash": data.content_hash,
         "split": held,
     }
-    found = _summary(model, record, train, seconds) | {"test": None, "refit": None}
+    found = _summary(model, record, train, seconds) | {"test": figures, "refit": None}
     final, kept = model, None
-    if split is not None:
-        found["test"] = record["test"] = _held_out(model, split, record["label"])
+    if parts is not None:
+        record["test"] = figures
         if refit:
             final, kept = model.settled(), model
             found["refit"] = record["refit"] = _refit(final, data, place / REFIT, options)
+    if cold_items is not None and (cold_items.find(data.item_ids) >= 0).sum() < len(cold_items):
+        final.add_items(cold_items)
+        found["cold_items"] = record["cold_items"] = final.check_fitted().n_items - data.n_items
     try:
         storage.save(final, out, record=record, evaluation=kept)
     except DataError as error:
@@ -164,13 +203,15 @@ def _fit(
     checkpoint_every: int,
     resume: bool,
     progress: bool | None,
+    runner: Runner | None,
+    trackers: Sequence[Tracker] = (),
 ) -> float:
     """Fit a model, with checkpoints if it is trained in epochs, and return the seconds that it took."""
     options: dict[str, Any] = {}
     if model.iterative:
-        options = {"checkpoint": Checkpoint(place, checkpoint_every), "resume": resume}
+        options = {"checkpoint": Checkpoint(place, checkpoint_every), "resume": resume, "callbacks": trackers}
     started = time.perf_counter()
-    model.fit(train, valid=valid, progress=progress, **options)
+    model.fit(train, valid=valid, progress=progress, runner=runner, **options)
     return time.perf_counter() - started
 
 
@@ -199,6 +240,7 @@ def evaluate_saved(
     k: Sequence[int] = (3, 5, 10, 20),
     n_threads: int | None = None,
     progress: Any = None,
+    rank: Callable[..., Ranks] = rank_held_out,
 ) -> Report:
     """Read the data of a saved model again, split it as then, and evaluate the model on the test part.
 
@@ -210,7 +252,7 @@ def evaluate_saved(
         Where `train_and_save` put the model.
     data, options
         Where the data is now and how to read it; by default as it was read for training.
-    protocol, metrics, k, n_threads
+    protocol, metrics, k, n_threads, rank
         See `dpcml.evaluation.evaluate.evaluate`.
     progress
         Called with bytes done and bytes in all while a named set is downloaded.
@@ -230,6 +272,7 @@ def evaluate_saved(
         k=k,
         label=label,
         n_threads=n_threads,
+        rank=rank,
     )
 
 
@@ -260,7 +303,8 @@ def split_again(
         raise DataError(f"{folder}: was trained on everything, nothing is held out; train it without --all")
     try:
         source = DataSource(data or record["source"]["data"], {**record["source"]["options"], **(options or {})})
-        parts, seed, expected = (record["split"][name] for name in ("parts", "seed", "hash"))
+        how = record["split"].get("by", "ratio")  # models of earlier versions have no other
+        seed, expected = record["split"]["seed"], record["split"]["hash"]
         trained_on = record["data_hash"]
     except (KeyError, TypeError) as error:
         raise DataError(f"{folder}: damaged, its record of data and split does not hold {error}") from None
@@ -273,7 +317,7 @@ def split_again(
             f"{folder}: {source.data} has content hash {found.content_hash}, the model was trained on {trained_on};"
             " use the same data and options, or train anew"
         )
-    split = by_ratio(found, parts, seed)
+    split = source.split(found, how, seed)
     if split.hash != expected:
         raise DataError(f"{folder}: the split is {split.hash} now and was {expected}; train anew")
     return split
@@ -297,9 +341,11 @@ def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, ep
     """
     storage.free_place(out)
     card, model = storage.read_card(folder), storage.load(folder)
-    if not isinstance(model, MultiInterest):
+    learn = getattr(model, "partial_fit", None)
+    if learn is None:
         raise ParameterError(
-            f"{folder}: {type(model).__name__} cannot take in likes; train it anew with them, or use dpcml, cml or gfja"
+            f"{folder}: {type(model).__name__} cannot take in likes; train it anew with them, or use blend, dpcml, cml"
+            " or gfja"
         )
     entries, damaged = read_journal(journal)
     said = latest(entries).values()
@@ -314,13 +360,37 @@ def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, ep
     if likes is None:
         raise DataError(f"{journal}: holds no like that {folder} does not know ({len(entries)} entries); nothing to do")
     before = model.train_.n_users
-    model.partial_fit(likes, epochs=epochs)
+    learn(likes, epochs=epochs)
     record = {
         "label": card["record"].get("label", model.name),
         "updated": {"data_hash": card["data_hash"], "likes": likes.n_positives, "epochs": epochs},
     }
     storage.save(model, out, record=record)
     return summary | {"new_users": model.train_.n_users - before, "positives": model.train_.n_positives}
+
+
+def add_items_saved(folder: str | Path, items: str | Path, out: str | Path) -> dict[str, Any]:
+    """Add items that nobody likes yet to a saved model, save the result, and return a summary.
+
+    Parameters
+    ----------
+    folder
+        The saved model; it stays as it is, unless ``out`` is the same folder.
+    items
+        A catalogue, see `dpcml.data.readers.items.read_items`; those of its items that the model knows are left out.
+    out
+        Folder of the new model.
+    """
+    storage.free_place(out)
+    card, model = storage.read_card(folder), storage.load(folder)
+    before = model.check_fitted()
+    added = model.add_items(items).check_fitted().n_items - before.n_items
+    record = {
+        "label": card["record"].get("label", model.name),
+        "updated": {"data_hash": card["data_hash"], "items": added},
+    }
+    storage.save(model, out, record=record)
+    return {"out": str(out), "new_items": added, "items": before.n_items + added}
 
 
 def _likes(train: Interactions, likes: Sequence[Feedback]) -> tuple[Interactions | None, int]:
@@ -341,13 +411,11 @@ def _likes(train: Interactions, likes: Sequence[Feedback]) -> tuple[Interactions
 
 def _remove_checkpoint(out: str | Path) -> None:
     folder = checkpoint_folder(out)
-    name = Path(FILE)
-    for file in (
-        *folder.rglob(name.name),  # a blend has further ones, of its members, in folders below
-        *folder.rglob(PREVIOUS),
-        *folder.rglob(f".{name.stem}-*{name.suffix}"),
-    ):  # and temporary files of a killed run
-        file.unlink(missing_ok=True)
+    for left in folder.rglob(f".{FILE}.*.new"):  # of a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    spare = f".{Path(FILE).stem}-*{Path(FILE).suffix}"
+    for file in (file for name in (FILE, PREVIOUS, spare) for file in folder.rglob(name)):
+        file.unlink(missing_ok=True)  # a blend has further ones, of its members, in folders below
     for place in (*sorted(folder.rglob("*/"), reverse=True), folder):  # those below others come first
         with suppress(OSError):  # it does not exist, or has files of somebody else
             place.rmdir()

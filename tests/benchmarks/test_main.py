@@ -126,3 +126,17 @@ def test_frontier_prints_one_object_and_draws(tmp_path, monkeypatch):
     assert all(values == at_zero[0] for values in at_zero)
     assert "inside ours" in CliRunner().invoke(app, command).stdout
     assert CliRunner().invoke(app, [*command, "--part", "tests"]).exit_code
+
+
+def test_weights_prints_one_object(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = sorted({(int(u), int(i)) for u, i in rng.integers(0, 30, (400, 2))})
+    lines = [f"{u},{i},{(u * i) % 40}" for u, i in rows]
+    (tmp_path / "plays.csv").write_text("user,item,plays\n" + "\n".join(lines))
+    command = ["weights", "--data", str(tmp_path / "plays.csv"), "--column", "plays", "--model", "itemknn"]
+    found = json.loads(CliRunner().invoke(app, [*command, "--set", "k=5", "--json"]).stdout)
+    without, weighted = found["rows"]
+    assert (without["model"], without["weights"], weighted["weights"]) == ("itemknn", False, True)
+    assert without["NDCG@10 all"] != weighted["NDCG@10 all"]
+    assert 0 < found["heavy_share"] < 1
+    assert "NDCG@10 heavy" in CliRunner().invoke(app, command).stdout

@@ -106,6 +106,10 @@ def test_similar_and_interests(run, folder):
     found = json.loads(run("similar", "ease", "--user", "user 4", "-n", 3, "--json").stdout)
     assert [one["id"] for one in found["users"]] == load(folder / "ease").similar_users("user 4", 3)[0].tolist()
     assert model.train_.items.title(4) in run("similar", "dpcml", "--item", 4).stdout
+    several = json.loads(run("similar", "dpcml", "--item", 4, "--item", 7, "-n", 3, "--json").stdout)["similar"]
+    assert [one["item"] for one in several] == ["4", "7"]
+    assert [one["id"] for one in several[1]["items"]] == model.similar_items(7, 3)[0].tolist()
+    assert model.train_.items.title(7) in run("similar", "dpcml", "--item", 4, "--item", 7).stdout
     found = json.loads(run("interests", "dpcml", "--user", 4, "--json").stdout)
     assert found["interests"] == [json.loads(json.dumps(one.to_dict())) for one in model.interests(4)]
     shown = run("interests", "dpcml", "--history", "3,5,9").stdout
@@ -161,6 +165,8 @@ def test_excluded_items_are_not_recommended(run, folder, tmp_path):
     (tmp_path / "out.txt").write_text(f"{first}\n")
     found = json.loads(run("recommend", "dpcml", "--user", 7, "--exclude", "out.txt", "-n", 1, "--json").stdout)
     assert [one["id"] for one in found["items"]] == [second]
+    found = json.loads(run("recommend", "dpcml", "--user", 7, "--items", "out.txt", "--json").stdout)
+    assert [one["id"] for one in found["items"]] == [first], "the only candidate"
 
 
 BAD = [
@@ -220,6 +226,15 @@ def test_escape_codes_of_ids_and_titles_do_not_reach_the_terminal(tmp_path, monk
     wrong = CliRunner().invoke(app, ["recommend", "m", "--user", f"{evil}no\x1b"])
     assert wrong.exit_code == 2
     assert not set("\x1b\x07\x9b") & set(wrong.stderr)
+
+
+def test_doctor_compiles_kernels_only_if_asked(monkeypatch):
+    compiled = []
+    monkeypatch.setattr("dpcml.environment.warm_kernels", lambda: compiled.append(1))
+    CliRunner().invoke(app, ["doctor", "--json"])
+    assert not compiled
+    assert json.loads(CliRunner().invoke(app, ["doctor", "--warm", "--json"]).stdout)["kernel_cache"]
+    assert compiled
 
 
 def test_doctor():

@@ -153,6 +153,13 @@ def test_threads_do_not_change_the_bits(folder):
         (["--threads", "0"], "n_threads=0"),
         (["--min-user-interactions", "1000"], "min_user_interactions=1000"),
         (["--data", "none.csv"], "no file and no data set 'none.csv'"),
+        (["--data", "like.csv"], "did you mean 'likes.csv'?"),
+        (["--items", "like.csv"], "like.csv: no such file; did you mean 'likes.csv'?"),
+        (["--weight", "plays"], "no column 'plays' for the weight"),
+        (["--split", "tim"], "split='tim'"),
+        (["--split", "time"], "needs the time of each positive"),
+        (["--config", "reading.toml"], "unknown key 'min_ratings' in [reading]: did you mean 'min_rating'?"),
+        (["--config", "ids.toml"], "text_ids = 'no' in [reading]: must be true or false"),
         (["--data", "empty.csv"], "empty.csv"),
         (["--data", "one.csv"], "too small"),
         (["--data", "planted", "--core", "3"], "core"),
@@ -172,6 +179,8 @@ def test_bad_input(folder, arguments, message):
     (folder / "one.csv").write_text("user,item\n1,2\n")
     (folder / "broken.toml").write_text("model = \n")
     (folder / "typo.toml").write_text("sed = 1\n")
+    (folder / "ids.toml").write_text('[reading]\ntext_ids = "no"\n')
+    (folder / "reading.toml").write_text("[reading]\nmin_ratings = 1\n")
     (folder / "type.toml").write_text('seed = "one"\n')
     before = sorted(folder.rglob("*"))
     said = run("--data", "likes.csv", "--out", "m", *arguments, code=2)

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from dpcml import load
 from dpcml.cli import app
 from dpcml.cli.options import read_config
 from dpcml.data.synthetic import planted
@@ -100,7 +101,32 @@ def test_what_people_see(folder):
     assert "itemknn: 2 trials" in text
     assert "(validation, released protocol)" in text
     assert "next: dpcml train --config t/best.toml" in text
-    assert "core=2" in Path("t/best.toml").read_text(), "how the file was read is said"
+    assert read_config(Path("t/best.toml"))["reading"] == {"core": 2}, "how the file was read is kept"
+
+
+def test_training_reads_the_data_as_the_search_did(folder, monkeypatch):
+    data = planted(120, 90, positives=15, n_categories=4, seed=3).data
+    rows = [f"{u},{i},{1 + (u + i) % 5},{i * 7 % 50}" for u, i in zip(data.rows, data.indices, strict=True)]
+    Path("stars.csv").write_text("\n".join(["who,what,stars,day", *rows]))
+    films = [f"{k},{data.items.title(k)},{'|'.join(data.items.attributes.of(k))}" for k in range(data.n_items)]
+    Path("films.csv").write_text("\n".join(["what,title,genres", *films]))
+    reading = ["--user", "who", "--item", "what", "--rating", "stars", "--time", "day", "--min-rating", "3"]
+    more = ["--items", "films.csv", "--weight", "stars", "--split", "time"]
+    asked = ["tune", "--data", "stars.csv", "--model", "itemknn", "--budget", "2", *reading, *more, "--out", "t"]
+    found = json.loads(run(*asked, "--json"))
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    trained = json.loads(run("train", "--config", "../t/best.toml", "--out", "m", "--json"))
+    assert trained["split"]["hash"] == found["split"]
+    assert trained["split"]["rule"] == "by time 0.6/0.2/0.2"
+    model = load("m")
+    assert model.train_.low_rated is not None
+    assert model.train_.weights is not None
+    assert model.train_.items.attributes is not None
+    assert json.loads(run("evaluate", "m", "--json"))["split"] == found["split"]
+    other = json.loads(run("train", "--config", "../t/best.toml", "--min-rating", "4", "--out", "n", "--json"))
+    assert other["positives"] < trained["positives"], "the command line wins"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpcml import DPCML, ItemKNN, load, save
+from dpcml import DPCML, EASE, Blend, ItemKNN, load, save
 from dpcml.cli import app
 from dpcml.data.synthetic import planted
 from dpcml.feedback import Feedback, FeedbackJournal
@@ -46,6 +46,20 @@ def test_likes_are_learned(folder, journal, tmp_path):
     assert unseen[1] not in new.train_.of(3)
     assert not set(new.recommend(1000)[0].tolist()) & {5, 6}
     np.testing.assert_array_equal(new.item_vectors_, old.item_vectors_)
+
+
+def test_the_default_blend_learns_likes(journal, tmp_path):
+    train, valid = planted(60, 40, seed=1).data.split((0.8, 0.2), 0)
+    model = Blend([DPCML(n_vectors=2, dim=8, epochs=3, n_candidates=5), EASE(beta=None)]).fit(train, valid)
+    folder = save(model, tmp_path / "blend")
+    unseen = int(np.setdiff1d(np.arange(train.n_items), train.of(3))[0])
+    journal.append(Feedback(3, unseen, "like"))
+    result = update(folder, tmp_path)
+    assert result.exit_code == 0, result.output
+    new = load(tmp_path / "new")
+    assert unseen in new.train_.of(3)
+    np.testing.assert_array_equal(new.weights_, model.weights_)
+    assert new.members_[1].beta_ == model.members_[1].beta_  # found on a validation part that is not there any more
 
 
 def test_without_likes_nothing_is_written(folder, journal, tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcml import Interactions
+from dpcml.data.interactions import as_interactions
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.prepare import Rules, from_frame, k_core, prepare
 from dpcml.utils.errors import DataError, ParameterError
@@ -280,3 +281,41 @@ def test_ids_that_are_no_numbers_or_too_large_make_no_catalogue():
         from_frame(pl.DataFrame({"user": [1], "item": [10**12]}), item_space="ids")
     with pytest.raises(ParameterError, match="item_space"):
         Rules(item_space="all")
+
+
+@pytest.mark.parametrize("library", ["polars", "lazy", "pandas"])
+def test_titles_and_genres_come_from_a_frame_too(library):
+    likes = pl.DataFrame({"who": ["ann", "bob"], "what": [7, 8], "unread": ["x", "y"]})
+    films = pl.DataFrame(
+        {"what": [8, 7, 9], "title": ["Emma", "Heat", "Alien"], "genres": ["Romance", "Action|Crime", ""]}
+    )
+    turn = {"polars": lambda frame: frame, "lazy": pl.DataFrame.lazy, "pandas": pl.DataFrame.to_pandas}[library]
+    data = Interactions.from_frame(turn(likes), user="who", item="what", items=turn(films))
+    assert [data.items.title(k) for k in range(2)] == ["Heat", "Emma"]
+    assert data.items.attributes.of(0) == ["Action", "Crime"]
+    assert data.catalogue_size == 3
+    nested = films.with_columns(genres=pl.Series([["Romance"], ["Action", "Crime"], []]))
+    assert Interactions.from_frame(likes, user="who", item="what", items=nested).items.attributes.of(0) == [
+        "Action",
+        "Crime",
+    ]
+
+
+def test_of_a_lazy_frame_only_what_is_needed_is_read():
+    def fail(column):
+        raise AssertionError("nobody asked for this column")
+
+    lazy = pl.LazyFrame({"user": [1, 2], "item": [5, 5], "text": ["a", "b"]})
+    lazy = lazy.with_columns(text=pl.col("text").map_batches(fail, return_dtype=pl.String))
+    assert Interactions.from_frame(lazy).n_positives == 2
+    assert as_interactions(lazy).n_positives == 2
+
+
+def test_frames_of_items_that_cannot_be_used_are_named():
+    likes = pl.DataFrame({"user": [1], "item": [5]})
+    with pytest.raises(DataError, match="the frame of items: which column holds the item id"):
+        Interactions.from_frame(likes, items=pl.DataFrame({"a": [5]}))
+    with pytest.raises(DataError, match="row 1: item id 5 occurs twice"):
+        Interactions.from_frame(likes, items=pl.DataFrame({"id": [5, 5]}))
+    with pytest.raises(DataError, match="a dict is no frame"):
+        Interactions.from_frame(likes, items={"id": [5]})

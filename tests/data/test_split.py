@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpcml import Interactions
 from dpcml.data.items import ItemTable
-from dpcml.data.split import Split, by_ratio, by_time, leave_last
+from dpcml.data.split import Split, by_ratio, by_time, leave_last, split_by
 from dpcml.utils.errors import DataError, ParameterError
 
 SHARES = (0.6, 0.2, 0.2)
@@ -199,3 +199,18 @@ def test_by_time_cuts_as_near_as_ties_allow(times, sizes):
 def test_times_are_needed(rule):
     with pytest.raises(DataError, match="needs the time of each positive"):
         rule(staircase(10))
+
+
+def test_the_released_codes_split_is_that_of_its_generator():
+    """What the released code does, written out: shuffle each user's sorted items in turn, and cut the list."""
+    data = Interactions.from_csr(np.random.default_rng(0).random((20, 30)) < 0.5)
+    split = split_by(data, "released")
+    np.random.seed(1234)  # noqa: NPY002 (as it does)
+    for user in range(data.n_users):
+        items = data.of(user).tolist()
+        np.random.shuffle(items)  # noqa: NPY002
+        n_train, n_valid = int(len(items) * 3 / 5), int(len(items) * 1 / 5)
+        assert split.train.of(user).tolist() == sorted(items[:n_train])
+        assert split.valid.of(user).tolist() == sorted(items[n_train : n_train + n_valid])
+        assert split.test.of(user).tolist() == sorted(items[n_train + n_valid :])
+    assert split_by(data, "released", seed=5).hash == split.hash, "one split, whatever the seed"

@@ -6,6 +6,7 @@ moments hold a tenth of its gradients. So the tests check the code that trains.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,6 +27,12 @@ def world() -> Interactions:
     liked[0] = np.arange(30) != 7
     liked[1] = np.arange(30) == 4
     return Interactions.from_csr(liked)
+
+
+@pytest.fixture(scope="session")
+def weighted(world) -> Interactions:
+    """The same world, with weights from 0 to thousands."""
+    return replace(world, weights=np.random.default_rng(4).exponential(2, world.n_positives) ** 4)
 
 
 @pytest.fixture(scope="session")
@@ -157,14 +164,18 @@ def share_of(config):
     return 1 / config.n_negatives if config.sampler.choice == 3 else 1
 
 
-def objective(U, V, batch, config, weights=None):
-    """Return the hinge of every positive, and the whole objective of a batch; ``weights`` attract positives."""
+def objective(U, V, batch, config, weights=None, confidence=None):
+    """Return the hinge of every positive, and the whole objective of a batch; ``weights`` attract positives.
+
+    All that a positive adds is multiplied by its ``confidence``, of shape (users, items).
+    """
     hinges, attracted = [], 0.0
     for user, item, found in batch:
         positive = ((U[user] - V[item]) ** 2).sum(axis=1).min()
         negative = ((U[user][:, None] - V[found]) ** 2).sum(axis=2).min(axis=0)
-        hinges.append(share_of(config) * np.maximum(config.margin + positive - negative, 0).sum())
-        attracted += 0 if weights is None else weights[item] * positive
+        factor = 1 if confidence is None else confidence[user, item]
+        hinges.append(factor * share_of(config) * np.maximum(config.margin + positive - negative, 0).sum())
+        attracted += 0 if weights is None else factor * weights[item] * positive
     total = sum(hinges) + attracted
     for user in {user for user, _, _ in batch if len(diversity(U[user]))}:
         halves = diversity(U[user])
@@ -174,7 +185,7 @@ def objective(U, V, batch, config, weights=None):
     return np.array(hinges), total
 
 
-def gradients(U, V, batch, config, weights=None):
+def gradients(U, V, batch, config, weights=None, confidence=None):
     """Return the gradients of the objective, and which rows of U and V are touched."""
     of_users, of_items = np.zeros_like(U), np.zeros_like(V)
     users_touched, items_touched = np.zeros(U.shape[:2], bool), np.zeros(len(V), bool)
@@ -187,12 +198,13 @@ def gradients(U, V, batch, config, weights=None):
 
     for user, item, found in batch:
         positive = ((U[user] - V[item]) ** 2).sum(axis=1).min()
+        factor = 1 if confidence is None else confidence[user, item]
         if weights is not None and weights[item]:
-            pull(user, item, weights[item])
+            pull(user, item, factor * weights[item])
         for negative in found:
             if config.margin + positive - ((U[user] - V[negative]) ** 2).sum(axis=1).min() > 0:
-                pull(user, item, share_of(config))
-                pull(user, negative, -share_of(config))
+                pull(user, item, factor * share_of(config))
+                pull(user, negative, -factor * share_of(config))
     low, high = config.diversity
     for user in {user for user, _, _ in batch if len(diversity(U[user]))}:
         pairs = [(a, b) for a in range(np.isfinite(U[user]).all(axis=1).sum()) for b in range(a)]

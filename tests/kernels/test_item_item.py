@@ -13,16 +13,19 @@ def likes(request):
     return matrix
 
 
-def test_neighbours_are_the_largest_shrunk_cosines(likes):
-    users, items = sparse.csr_array(likes), sparse.csr_array(likes.T)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_neighbours_are_the_largest_shrunk_cosines(likes, weighted):
+    values = likes * np.random.default_rng(9).uniform(0.5, 3, likes.shape) if weighted else likes.astype(float)
+    users, items = sparse.csr_array(values), sparse.csr_array(values.T)
     k, shrink = 4, 1.5
     neighbours = np.full((likes.shape[1], k), -1, dtype=np.int32)
     similarities = np.zeros((likes.shape[1], k), dtype=np.float32)
+    together = values.T @ values
+    counts = np.diag(together).copy()
     cosine_neighbours(
-        users.indptr, users.indices, items.indptr, items.indices, shrink, neighbours, similarities, 0, likes.shape[1]
-    )
-    together = likes.T.astype(float) @ likes
-    counts = np.diag(together)
+        users.indptr, users.indices, items.indptr, items.indices, users.data if weighted else np.zeros(0),
+        items.data if weighted else np.zeros(0), counts, shrink, neighbours, similarities, 0, likes.shape[1],
+    )  # fmt: skip
     expected = together / (np.sqrt(np.outer(counts, counts)) + shrink)
     np.fill_diagonal(expected, 0)
     for item, row in enumerate(expected):

@@ -21,13 +21,23 @@ from dpcml.kernels.random import epoch_key
     ],
 )
 def test_epochs_are_those_of_plain_numpy(build, twin, world, negatives, changes):
-    engine = build(negatives, **{"batch_size": 32, "n_threads": 2, "seed": 9, **changes})
+    check(build, twin, world, negatives, changes)
+
+
+@pytest.mark.parametrize(("negatives", "changes"), [("hard", {"pull": 0.5}), ("uniform", {}), ("partial-auc", {})])
+def test_epochs_with_weights_are_those_of_plain_numpy(build, twin, weighted, negatives, changes):
+    check(build, twin, weighted, negatives, changes, weighted.confidence.toarray())
+
+
+def check(build, twin, world, negatives, changes, confidence=None):
+    engine = build(negatives, **{"batch_size": 32, "n_threads": 2, "seed": 9, "data": world, **changes})
     config = engine.config
+    attraction = twin.attraction(world, config.pull)
     U, V = twin.vectors(engine)
     state = {name: (np.zeros_like(rows), np.zeros_like(rows), np.zeros((), int)) for name, rows in (("U", U), ("V", V))}
     for number in range(2):
         loss = engine.epoch(number, 0.01)
-        expected = plain_epoch(engine, U, V, state, number, 0.01, twin, twin.attraction(world, config.pull))
+        expected = plain_epoch(engine, U, V, state, number, 0.01, twin, attraction, confidence)
         assert loss == pytest.approx(expected, abs=1e-4)
     for found, rows in zip(twin.vectors(engine), (U, V), strict=True):
         np.testing.assert_allclose(found, rows, atol=5e-4)
@@ -37,13 +47,13 @@ def test_epochs_are_those_of_plain_numpy(build, twin, world, negatives, changes)
     assert config.batch_size * 3 < len(engine._data.items), "several batches, the last one short"
 
 
-def plain_epoch(engine, U, V, state, number, rate, twin, attraction):
+def plain_epoch(engine, U, V, state, number, rate, twin, attraction, confidence):
     config, key, losses = engine.config, epoch_key(engine.config.seed, number), []
     order = engine._order.draw(key)
     for first in range(0, len(order), config.batch_size):
         batch = twin.mine(engine, U, V, key, order[first : first + config.batch_size], first)
-        losses.append(twin.objective(U, V, batch, config)[0])
-        of_users, of_items = twin.gradients(U, V, batch, config, attraction)
+        losses.append(twin.objective(U, V, batch, config, None, confidence)[0])
+        of_users, of_items = twin.gradients(U, V, batch, config, attraction, confidence)
         twin.step(U, *of_users, state["U"], rate, config.users_on_sphere, config.optimizer)
         twin.step(V, *of_items, state["V"], rate, config.items_on_sphere, config.optimizer)
     return np.concatenate(losses).mean()

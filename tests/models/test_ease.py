@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpcml import EASE, Interactions, load
+from dpcml import EASE, Interactions, load, planted, save
+from dpcml.evaluation.evaluate import validation
 from dpcml.models import ease
+from dpcml.models.ease import BETAS
 from dpcml.utils.errors import DataError, ParameterError
 
 
@@ -124,3 +126,32 @@ def test_bad_form():
         EASE(form="spars")
     with pytest.raises(ParameterError, match="k=0"):
         EASE(k=0)
+
+
+@pytest.mark.parametrize("form", ["dense", "dual", "sparse"])
+def test_popular_items_are_penalised_by_a_power_of_their_likes(form):
+    likes = sparse.csr_array((np.random.default_rng(3).random((30, 12)) < np.linspace(0.1, 0.9, 12)).astype(np.float32))
+    plain, penalised = (EASE(l2=3.0, form=form, beta=beta).fit(likes) for beta in (0.0, 0.5))
+    expected = plain.score(range(30)) / np.sqrt(np.maximum(plain.train_.per_item, 1))
+    np.testing.assert_allclose(penalised.score(range(30)), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        penalised.score_new([0, 5]), plain.score_new([0, 5]) / np.sqrt(np.maximum(plain.train_.per_item, 1)), rtol=1e-5
+    )
+
+
+def test_the_penalty_is_found_on_the_validation_part_and_kept(tmp_path):
+    train, valid, _ = planted(150, 120, seed=1).data.split((0.6, 0.2, 0.2), 0)
+    model = EASE(beta=None).fit(train, valid)
+    values = [validation(EASE(beta=beta).fit(train), train, valid, "NDCG@5") for beta in BETAS]
+    found = BETAS[int(np.argmax(values))]
+    assert len(set(values)) > 1
+    assert model.settled().get_params()["beta"] == found
+    np.testing.assert_array_equal(model.score(range(9)), EASE(beta=found).fit(train).score(range(9)))
+    loaded = load(save(model, tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.score(range(9)), model.score(range(9)))
+    assert EASE(beta=None).fit(train).beta_[0] == 0  # nothing to find it on
+
+
+def test_a_negative_penalty_is_refused():
+    with pytest.raises(ParameterError, match=r"beta=-0\.1"):
+        EASE(beta=-0.1)

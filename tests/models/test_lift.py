@@ -10,7 +10,7 @@ from dpcml import CML, DPCML, GFJA, Interactions, load, save
 from dpcml.data.items import ItemTable
 from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import validation
-from dpcml.models.multi_interest import POPULARITY_WEIGHT, POPULARITY_WEIGHTS, lift
+from dpcml.models.adaptive import POPULARITY_WEIGHT, POPULARITY_WEIGHTS, lift
 from dpcml.storage import CARD
 
 SETTINGS = {"n_vectors": 2, "dim": 9, "epochs": 5, "n_candidates": 6, "learning_rate": 0.01}

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from dpcml.data.synthetic import planted
-from dpcml.paper import fingerprint
+from dpcml.paper import fingerprint, reached_code
 from dpcml.paper.run_store import RunStore
 from dpcml.paper.runs import model_jobs, run_jobs
 from dpcml.paper.spec import Spec
@@ -32,20 +32,101 @@ def run(spec, tmp_path):
     return store, said
 
 
-def test_comments_and_docstrings_are_no_code():
-    one = 'def f(x):\n    """Return x."""\n    return x  # why\n'
-    assert fingerprint.bare_code(one) == "def f(x):\n    return x"
-    assert fingerprint.bare_code(one) != fingerprint.bare_code(one.replace("return x  #", "return -x  #"))
-    assert fingerprint.bare_code('x = "# no comment"') == 'x = "# no comment"'
+A, B, C = "dpcml.kernels.a", "dpcml.kernels.b", "dpcml.kernels.c"
+FILES = {
+    A: """
+from dpcml.kernels.b import RULES, helper
+
+class Base:
+    def fit(self, x):
+        return self._learn(helper(x))
+
+    def recommend(self, n):
+        return n
+
+class Model(Base):
+    def _learn(self, x):
+        return RULES[self.rule](x)
+""",
+    B: """
+RULES = {}
+
+def helper(x: int) -> int:
+    '''Return one more.'''
+    return x + 1  # why
+
+def unused(x):
+    return x
+
+@RULES.register("twice")
+def twice(x):
+    return 2 * x
+""",
+    C: "",
+}
 
 
-def test_the_code_of_a_model_is_what_it_is_trained_by():
-    engine = set(fingerprint.sources_of("dpcml.models.dpcml"))
-    assert {"dpcml.training.samplers", "dpcml.kernels.simd", "dpcml.kernels.optimizer", "dpcml.training.init"} <= engine
-    simple = fingerprint.sources_of("dpcml.models.ease")
-    assert "dpcml.models.ease" in simple
-    assert "dpcml.training.engine" not in simple
-    assert "dpcml.training.samplers" in fingerprint.sources_of("dpcml.models.neural.ncf")
+def hash_of(monkeypatch, files, root=(A, "Model")):
+    monkeypatch.setattr(reached_code, "_source", lambda module: reached_code.parse_source(files[module]))
+    return reached_code.code_hash([root])
+
+
+def edited(module, old, new):
+    assert old in FILES[module]
+    return {**FILES, module: FILES[module].replace(old, new)}
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        (B, "x + 1", "x + 2"),  # a function that is called
+        (B, "2 * x", "3 * x"),  # one that is found by name in a registry
+        (A, "RULES[self.rule](x)", "x"),
+        (A, "self._learn(helper(x))", "helper(x)"),  # a method of the base class
+    ],
+)
+def test_other_code_of_a_run_is_another_hash(monkeypatch, module, old, new):
+    assert hash_of(monkeypatch, edited(module, old, new)) != hash_of(monkeypatch, FILES)
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        (B, "# why", "# because"),
+        (B, "Return one more.", "Add one."),
+        (B, "x: int) -> int", "x)"),
+        (B, "def unused(x):\n    return x", "def unused(x):\n    return -x"),
+        (A, "return n", "return n + 1"),  # a method that no run calls
+    ],
+)
+def test_code_beside_it_comments_and_types_do_not_count(monkeypatch, module, old, new):
+    assert hash_of(monkeypatch, edited(module, old, new)) == hash_of(monkeypatch, FILES)
+
+
+def test_code_that_moves_to_another_file_or_class_is_the_same_code(monkeypatch):
+    moved = "def helper(x):\n    return x + 1\n"
+    files = edited(
+        A,
+        "from dpcml.kernels.b import RULES, helper",
+        "from dpcml.kernels.b import RULES\nfrom dpcml.kernels.c import helper",
+    )
+    files |= {B: FILES[B].replace("def helper", "def other"), C: moved}
+    assert hash_of(monkeypatch, files) == hash_of(monkeypatch, FILES)
+    split = edited(
+        A, "class Model(Base):\n", "class Middle(Base):\n    def more(self):\n        pass\n\nclass Model(Middle):\n"
+    )
+    assert hash_of(monkeypatch, split) == hash_of(monkeypatch, FILES)
+
+
+def test_a_run_of_the_engine_reaches_sampling_optimizer_starts_and_ranks():
+    found = " ".join(reached_code.reached([("dpcml.models.dpcml", "DPCML"), fingerprint.RUN]))
+    for name in ("sample_candidates", "select_hardest", "adam", "cluster_users", "eigenvectors", "rank_counts",
+                 "average_precision", "train_and_measure", "alias_table", "nearest_scores"):  # fmt: skip
+        assert f"def {name}(" in found, name
+    assert "NO_NAN = " in found, "flags of the compiler"
+    for name in ("recommend", "explain", "save", "similar_items", "kernel_cache_folder"):
+        assert f"def {name}(" not in found, name
+    assert "def sample_candidates(" not in " ".join(reached_code.reached([("dpcml.models.ease", "EASE")]))
 
 
 def test_every_run_has_a_fingerprint_and_is_skipped_while_it_fits(spec, tmp_path, monkeypatch):

@@ -4,8 +4,9 @@ import pytest
 from benchmarks.recommend import clustered
 from dpcml import DPCML
 from dpcml.data.synthetic import planted
-from dpcml.retrieval.ann import AnnIndex, best_with_index, index_of
+from dpcml.retrieval.ann import AnnIndex, best_with_index, by_neighbourhood, index_of
 from dpcml.retrieval.exact import Catalogue, best_by_distance, nothing_seen, seen_of
+from dpcml.retrieval.lists import candidate_mask
 from dpcml.utils.errors import DataError, RecoveryWarning
 
 pytest.importorskip("usearch")
@@ -34,6 +35,16 @@ def test_it_finds_nearly_all_that_exact_search_finds(world, n_vectors):
     assert (np.diff(found, axis=1) <= 0).all()
     for u in range(30):
         assert not set(best[u].tolist()) & set(seen[1][seen[0][u] : seen[0][u + 1]].tolist())
+
+
+def test_items_are_added_in_an_order_that_keeps_clusters_together():
+    rng = np.random.default_rng(0)
+    centres = 10 * rng.standard_normal((4, 8))
+    cluster = rng.integers(4, size=400)
+    items = (centres[cluster] + rng.standard_normal((400, 8))).astype(np.float32)
+    order = by_neighbourhood(items)
+    assert sorted(order.tolist()) == list(range(400))
+    assert np.count_nonzero(np.diff(cluster[order])) < 60, "about 20 groups; 300 changes at random"
 
 
 def test_saved_and_loaded_it_finds_the_same(world, tmp_path, monkeypatch):
@@ -110,6 +121,43 @@ def test_who_has_seen_nearly_everything_is_served_exactly(world):
     assert best.tolist() == [[17, -1]]
 
 
+def best_of(model, user, items):
+    """Return candidates by score, without what the user likes."""
+    data = model.train_
+    scores = model.score([user])[0]
+    columns = np.setdiff1d(data.item_columns(items), data.of(user))
+    return data.item_ids[columns[np.argsort(-scores[columns], kind="stable")]].tolist()
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.1])
+def test_filtered_search_finds_candidates_only_and_nearly_the_best(world, share):
+    users, items, seen = world
+    allowed = np.random.default_rng(1).random(len(items)) < share
+    truth, _ = best_by_distance(users, Catalogue.of(items).only(np.flatnonzero(allowed)), 10, seen)
+    index = AnnIndex(items).build(1)
+    best, _ = best_with_index(index, users, Catalogue.of(items), 10, seen, allowed)
+    assert allowed[best].all()
+    assert np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(best, truth, strict=True)]) > 0.95
+    for u in range(30):
+        assert not set(best[u].tolist()) & set(seen[1][seen[0][u] : seen[0][u + 1]].tolist())
+
+
+def test_candidates_far_from_a_vector_are_found_exactly(world):
+    """One vector has candidates around it and the other none: what is near the other must not be missed."""
+    users, items, _ = world
+    near = best_by_distance(users[:1, 1:2], Catalogue.of(items), 2000, nothing_seen(1))[0][0]
+    allowed = np.ones(len(items), dtype=bool)
+    allowed[near] = False
+    index = AnnIndex(items).build(1)
+    assert (index.best(users[:1], 10, nothing_seen(1), allowed)[0] == -1).all(), "says that it found too few"
+    best, scores = best_with_index(index, users[:1], Catalogue.of(items), 10, nothing_seen(1), allowed)
+    truth, expected = best_by_distance(
+        users[:1], Catalogue.of(items).only(np.flatnonzero(allowed)), 10, nothing_seen(1)
+    )
+    assert best.tolist() == truth.tolist()
+    np.testing.assert_allclose(scores, expected)
+
+
 def test_a_model_uses_an_index_once_there_is_one(tmp_path, monkeypatch):
     monkeypatch.setenv("DPCML_CACHE", str(tmp_path))
     data = planted(120, 400, seed=1).data
@@ -128,8 +176,14 @@ def test_a_model_uses_an_index_once_there_is_one(tmp_path, monkeypatch):
     assert np.mean([len(set(a) & set(b)) / 5 for a, b in zip(ids.tolist(), exact[0].tolist(), strict=True)]) > 0.9
     asked.clear()
     category = str(data.items.attributes.names[0])
-    model.recommend(3, 5, where={"category": category})
+    few = data.item_ids[:15]
+    assert model.recommend(3, 5, items=few)[0].tolist() == best_of(model, 3, few)[:5]
     model.recommend(3, 10**9)
-    assert not asked, "filters and long lists are exact"
+    assert not asked, "few candidates and long lists are exact"
+    for options in ({"where": {"category": category}}, {"exclude": exact[0][3]}):
+        ids, _ = model.recommend(3, 5, **options)
+        allowed = candidate_mask(data, None, options.get("where"), options.get("exclude"), "error")
+        assert len(set(ids.tolist()) & set(best_of(model, 3, data.item_ids[allowed])[:5])) >= 4
+    assert asked
     likes = data.csr[[3]]
     assert not set(model.recommend(3, 5)[0].tolist()) & set(seen_of(likes)[1].tolist())

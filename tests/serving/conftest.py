@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("fastapi")
 import httpx
 
-from dpcml import CML, DPCML, ItemKNN, save
+from dpcml import CML, DPCML, EASE, Blend, ItemKNN, save
 from dpcml.data.synthetic import planted
 from dpcml.serving.app import create_app
 from dpcml.serving.run import bind, make_server
@@ -35,7 +35,7 @@ def world():
 
 
 class Models(dict[str, Path]):
-    """Trained models in folders: several vectors, the same with another seed, one vector, none; made when asked for."""
+    """Trained models in folders: several vectors, another seed, one vector, none, blends; made when asked for."""
 
     def __init__(self, world, place: Path) -> None:
         super().__init__()
@@ -47,6 +47,8 @@ class Models(dict[str, Path]):
             "again": DPCML(**settings, **several, random_state=1),
             "cml": CML(**settings),
             "itemknn": ItemKNN(),
+            "blend": Blend([DPCML(**settings, **several, random_state=0), EASE()]),
+            "plain blend": Blend([EASE(), ItemKNN()]),
         }
 
     def __missing__(self, name: str) -> Path:

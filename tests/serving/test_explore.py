@@ -28,6 +28,8 @@ def test_interests_of_somebody_new(client, model):
     found = client.post(f"{API}/interests/new", json={"history": history}).json()["interests"]
     assert sorted(item["id"] for one in found for item in one["items"]) == sorted(history)
     assert client.post(f"{API}/interests/new", json={"history": []}).status_code == 422
+    more = client.post(f"{API}/interests/new", json={"history": [*history, "no"]}).json()
+    assert more == {"interests": found, "unknown": {"items": ["no"]}}
 
 
 def test_a_model_without_interests_says_so(client):
@@ -50,6 +52,31 @@ def test_items_are_found_by_title_and_id(client, model):
     assert client.get(f"{API}/items", params={"q": "no such thing"}).json() == {"items": []}
     popular = client.get(f"{API}/items", params={"limit": 3}).json()["items"]
     assert popular[0]["id"] == int(np.argmax(model.train_.per_item))
+
+
+def test_items_by_their_ids(client, model):
+    answer = client.get(f"{API}/items", params={"id": ["42", "no", "7"], "q": "ignored"}).json()
+    assert [item["id"] for item in answer["items"]] == [42, 7]
+    assert answer["items"][0]["title"] == model.train_.items.title(42)
+    assert answer["unknown"] == {"items": ["no"]}
+    assert client.get(f"{API}/items", params={"id": ["1"] * 1001}).status_code == 422
+
+
+def test_who_likes_an_item(client, model):
+    train = model.train_
+    answer = client.get(f"{API}/likes", params={"item": 5, "limit": 4}).json()
+    fans = [row for row in range(train.n_users) if 5 in train.of(row)]
+    assert answer["likes"] == len(fans)
+    most = sorted(fans, key=lambda row: -len(train.of(row)))[:4]
+    assert answer["users"] == [{"id": row, "likes": len(train.of(row))} for row in most]
+    assert client.get(f"{API}/likes", params={"item": "no"}).status_code == 404
+    assert client.get(f"{API}/likes", params={"item": 5, "limit": 0}).status_code == 422
+
+
+def test_the_example_is_a_user_with_several_interests(client, model):
+    main, second = client.get(f"{API}/model").json()["models"]
+    assert len([one for one in model.interests(main["example"]) if one.share > 0]) > 1
+    assert second["example"] in model.train_.user_ids
 
 
 def test_users_are_found_by_id(client, model):

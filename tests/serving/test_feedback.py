@@ -76,6 +76,16 @@ def test_somebody_new_gets_lists_after_a_like(taking, models):
     assert ids(taking, "somebody new") == [one for one in expected if one != 3][:10]
 
 
+@pytest.mark.parametrize("name", ["blend", "plain blend"])
+def test_a_blend_follows_it_at_once(models, serve, tmp_path, name):
+    client, model = serve(models[name], ServeSettings(feedback=tmp_path / "journal")), load(models[name])
+    first, second = ids(client, 7)[:2]
+    say(client, 7, first, "like")
+    say(client, 7, second, "hide")
+    history = [*model.train_.item_ids[model.train_.of(7)].tolist(), first]
+    assert ids(client, 7) == model.recommend_new(history, exclude=[second])[0].tolist()
+
+
 def test_a_model_without_vectors_follows_it_too(taking, models):
     model = load(models["itemknn"])
     say(taking, 13, 5, "like")

@@ -102,7 +102,50 @@ def test_similar_items_and_users(client, model):
     assert [user["id"] for user in answer.json()["users"]] == model.similar_users(5, n=4)[0].tolist()
 
 
+def test_similar_items_of_several(client, model):
+    answer = client.post(f"{API}/similar/items", json={"items": [5, "no", 9], "n": 4}).json()
+    assert [one["item"] for one in answer["lists"]] == [5, 9]
+    for one in answer["lists"]:
+        best, similarities = model.similar_items(one["item"], n=4)
+        assert [item["id"] for item in one["items"]] == best.tolist()
+        assert [item["similarity"] for item in one["items"]] == pytest.approx(similarities.tolist())
+    assert answer["unknown"] == {"items": ["no"]}
+    assert "unknown" not in client.post(f"{API}/similar/items", json={"items": [5]}).json()
+
+
+def test_popular_items_say_so(client, model):
+    body = {"users": [7, "nobody"], "on_unknown": "popular", "explain": True, "n": 3}
+    known, nobody = client.post(f"{API}/recommend/batch", json=body).json()["lists"]
+    assert ("popular" in known, nobody["popular"]) == (False, True)
+    assert nobody["items"][0]["reason"]["text"] == f"popular: {model.train_.per_item.max()} users like it"
+    answer = client.post(f"{API}/recommend/new", json={"history": [], "n": 3, "explain": True}).json()
+    assert answer["items"] == nobody["items"]
+    assert answer["popular"] is True
+
+
+@pytest.mark.parametrize("options", [{}, {"explain": True}, {"mix": 0.7}, {"mix": 0.7, "explain": True, "n": 5}])
+@pytest.mark.parametrize("name", ["dpcml", "blend"])
+def test_lists_that_are_made_together_are_those_of_each(models, serve, name, options):
+    client, model = serve(models[name]), load(models[name])
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda user: client.post(f"{API}/recommend", json={"user": user, **options}), range(24))
+        )
+    for user, answer in enumerate(answers):
+        best, _, *reasons = model.recommend(user, **options)
+        assert ids(answer) == best.tolist()
+        if reasons:
+            assert [one["reason"]["text"] for one in answer.json()["items"]] == [one.text for one in reasons[0]]
+
+
 BAD = {
+    "unknown similar": ("similar/items", {"items": ["no", "none"]}, 404, "unknown item 'no'"),
+    "one unknown similar": ("similar/items", {"items": [1, "no"], "on_unknown": "error"}, 404, "unknown item 'no'"),
+    "no similar": ("similar/items", {"items": []}, 422, "items: "),
+    "too many similar": ("similar/items", {"items": [1] * 200, "n": 1000}, 422, "at most 100,000"),
+    "bad similar": ("similar/items", {"items": [1], "on_unknown": "popular"}, 422, "on_unknown: "),
+    "unknown interests": ("interests/new", {"history": ["no"]}, 404, "unknown item 'no'"),
+    "one unknown interest": ("interests/new", {"history": [1, "no"], "on_unknown": "error"}, 404, "unknown item 'no'"),
     "unknown user": ("recommend", {"user": 10**6}, 404, "unknown user '1000000'"),
     "unknown users": ("recommend/batch", {"users": ["nobody", "none"]}, 404, "unknown user 'nobody'"),
     "one unknown user": ("recommend/batch", {"users": [1, "x"], "on_unknown": "error"}, 404, "unknown user 'x'"),

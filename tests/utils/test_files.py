@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,11 +29,27 @@ def test_makes_missing_folders(tmp_path):
     assert (tmp_path / "x" / "y" / "a.txt").read_text() == "text"
 
 
-def test_temporary_name_keeps_the_suffix_and_the_folder(tmp_path):
+def test_temporary_file_has_the_name_and_is_on_the_same_device(tmp_path):
     with atomic(tmp_path / "table.parquet") as temporary:
-        assert temporary.suffix == ".parquet"
-        assert temporary.parent == tmp_path
+        assert temporary.name == "table.parquet"
+        assert temporary.parent.parent == tmp_path
         temporary.write_bytes(b"1")
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path):
+    """A run that is killed and resumed many times would fill the disk with halves of its checkpoint."""
+    code = (
+        "import os, sys; from dpcml.utils.files import atomic\n"
+        "with atomic(sys.argv[1]) as file: file.write_text('half'); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.txt")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert [name.startswith(".a.txt.") for name in names(tmp_path)] == [True]
+    with atomic(tmp_path / "a.txt") as temporary:  # what a running writer has stays
+        write_text(tmp_path / "a.txt", "other")
+        temporary.write_text("whole")
+    assert names(tmp_path) == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "whole"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("stop"), KeyboardInterrupt(), DownloadError("cut"), OSError("disk")])
@@ -126,7 +145,14 @@ class Panic(BaseException):
     """What a library in Rust raises when it cannot go on."""
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), Panic("Os { code: 28, kind: StorageFull }")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        Panic("Os { code: 28, kind: StorageFull }"),
+        ValueError("parquet: File out of specification: Invalid thrift: transport error"),
+    ],
+)
 def test_a_library_that_finds_no_room_is_told_in_our_words(tmp_path, error):
     """Finding 10: polars and safetensors raise errors of their own, with the system's number in the text."""
     for write in (atomic, atomic_folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -14,6 +15,7 @@ from typer.core import TyperGroup
 
 from dpcml.cli import data
 from dpcml.cli.bound import bound
+from dpcml.cli.compare import compare
 from dpcml.cli.demo import demo
 from dpcml.cli.doctor import doctor
 from dpcml.cli.evaluate import evaluate
@@ -28,9 +30,18 @@ from dpcml.utils.errors import DpcmlError, ParameterError
 from dpcml.utils.files import no_room
 from dpcml.utils.text import printable
 
+USAGE_ERROR: Any = typer.BadParameter.__base__  # Typer has no name for it that stays
+
 
 class Commands(TyperGroup):
     """All verbs; an error that a user can act on becomes one line and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before the verb."""
+        try:
+            return super().parse_args(ctx, args)
+        except USAGE_ERROR as error:
+            raise _wrong_usage(error) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb: exit code 2 for bad input, 130 for Ctrl-C, silence for a closed pipe."""
@@ -38,6 +49,8 @@ class Commands(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
+        except USAGE_ERROR as error:
+            raise _wrong_usage(error) from None
         except DpcmlError as error:
             typer.echo(f"error: {printable(str(error))}", err=True)
             raise typer.Exit(2) from None
@@ -46,6 +59,16 @@ class Commands(TyperGroup):
             raise typer.Exit(130) from None
         except OSError as error:
             raise typer.Exit(_output_failed(error)) from None
+
+
+def _wrong_usage(error: Any) -> Exception:
+    """Print an error of the parser as one line, unless it is the help of a command that was given without words."""
+    said = error.format_message().strip()
+    if said.startswith("Usage:"):
+        return error  # type: ignore[no-any-return]
+    command = error.ctx.command_path if error.ctx else "dpcml"
+    typer.echo(f"error: {printable(said).rstrip('.')}; see '{command} --help'", err=True)
+    return typer.Exit(2)
 
 
 def _output_failed(error: OSError) -> int:
@@ -71,7 +94,6 @@ app = typer.Typer(
     name="dpcml",
     help="Recommendation for people with more than one interest.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
@@ -82,6 +104,7 @@ app.command()(recommend)
 app.command()(similar)
 app.command()(interests)
 app.command()(tune)
+app.command()(compare)
 app.command()(bound)
 app.command()(reproduce)
 app.command()(serve)
@@ -117,6 +140,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print titles that the terminal cannot encode
+    gc.set_threshold(100_000, 20, 20)  # compilers allocate much and free little: collecting took a tenth of their time
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # one line, without our source
     try:
         try:

@@ -53,17 +53,20 @@ Report = Callable[..., None]  # called with the amount done, the total or None, 
 
 
 def bytes_bar(title: str) -> AbstractContextManager[Report | None]:
-    """Show a progress bar of bytes on standard error, if it is a terminal; yields a function to report them to."""
-    return _bar(title, "DownloadColumn", visible=False)  # shown only if something is downloaded
+    """Show a progress bar of bytes on standard error, if it is a terminal; yields a function to report them to.
+
+    The bar moves to and fro while nothing is downloaded.
+    """
+    return _bar(f"reading {title}", "DownloadColumn")
 
 
 def count_bar(title: str) -> AbstractContextManager[Report | None]:
     """Show a progress bar of a count on standard error, if it is a terminal; yields a function to report it to."""
-    return _bar(title, "MofNCompleteColumn", visible=True)
+    return _bar(title, "MofNCompleteColumn")
 
 
 @contextmanager
-def _bar(title: str, amount: str, *, visible: bool) -> Iterator[Report | None]:
+def _bar(title: str, amount: str) -> Iterator[Report | None]:
     if not sys.stderr.isatty():
         yield None
         return
@@ -75,7 +78,7 @@ def _bar(title: str, amount: str, *, visible: bool) -> Iterator[Report | None]:
         progress.TimeRemainingColumn(),
     )  # fmt: skip
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(title, total=None, visible=visible)
+        task = shown.add_task(title, total=None)
         yield lambda done, total, text="": shown.update(
-            task, completed=done, total=total, visible=True, description=f"{title} {text}".strip()
+            task, completed=done, total=total, description=f"{title} {text}".strip()
         )

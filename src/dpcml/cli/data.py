@@ -11,6 +11,7 @@ import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, console, note, print_json, show_table
 from dpcml.cli.options import takes_reading
+from dpcml.utils.errors import ParameterError
 from dpcml.utils.text import printable
 
 if TYPE_CHECKING:
@@ -68,6 +69,58 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="A name that 
     else:
         note(f"{name} is here already")
     print(folder)
+
+
+@app.command()
+@takes_reading
+def ingest(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, TSV or Parquet files.")],
+    out: Annotated[Path, typer.Option(help="Folder for the shards.")],
+    parts: Annotated[str, typer.Option(help="Shares of training, validation and test part.")] = "0.6,0.2,0.2",
+    split_seed: Annotated[int, typer.Option(min=0, help="Seed of the hash that splits.")] = 0,
+    shard_rows: Annotated[int, typer.Option(min=1, help="Rows per shard, about; memory grows with it.")] = 2**22,
+    as_json: AsJson = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Stream files that may be larger than memory to a folder of shards, which --data of the other verbs takes."""
+    import json
+
+    from dpcml.data.interactions import Preparation
+    from dpcml.data.prepare import Rules
+    from dpcml.scale.ingestion import ingest as stream
+
+    for name in ("time", "weight", "format", "encoding", "items"):
+        if name in reading:
+            raise ParameterError(f"--{name} {reading[name]}: does not apply to files that are streamed; leave it out")
+    columns = {name: reading.pop(name) for name in ("user", "item", "rating", "separator", "header") if name in reading}
+    folder = stream(
+        files,
+        out,
+        rules=Rules.of(reading),
+        parts=_shares(parts),
+        split_seed=split_seed,
+        shard_rows=shard_rows,
+        **columns,
+    )
+    said = json.loads((folder / "manifest.json").read_text())
+    counts = {name: said[name] for name in ("users", "items", "positives")}
+    if as_json:
+        print_json({"out": str(out), **counts, "shards": len(said["shards"]), "split": said["split"]})
+        return
+    for line in Preparation(**{**said["preparation"], "notes": tuple(said["preparation"]["notes"])}).lines():
+        note(f"- {line}")
+    written = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    print(
+        f"{written} in {len(said['shards'])} shards, split by {said['split']['rule']}\nnext: dpcml train --data {out}"
+    )
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--parts {text!r}: write three shares with commas between, such as 0.6,0.2,0.2") from None
 
 
 @app.command()

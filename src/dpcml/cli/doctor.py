@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from dpcml.cli.console import AsJson, print_json, show_table
+from dpcml.utils.status import working
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    warm: Annotated[bool, typer.Option("--warm", help="First compile the kernels of the default model.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check versions, threads, the kernel cache, data folders and extras."""
-    from dpcml.environment import describe_environment
+    from dpcml.environment import describe_environment, warm_kernels
+    from dpcml.utils.packages import install_command
 
+    if warm:
+        with working("compiling kernels, once per machine"):
+            warm_kernels()
     found = describe_environment()
     if as_json:
         print_json(found)
@@ -22,6 +34,6 @@ def doctor(as_json: AsJson = False) -> None:
     rows.append(["kernel cache", f"{cache['folder'] or 'none'}: {size}{state}"])
     rows += [[f"data: {name}", where or f"missing: dpcml data fetch {name}"] for name, where in found["data"].items()]
     for name, missing in found["extras"].items():
-        how = f"without {', '.join(missing)}: pip install 'dpcml[{name}]'" if missing else "installed"
+        how = f"without {', '.join(missing)}: {install_command(name)}" if missing else "installed"
         rows.append([f"extra: {name}", how])
     show_table("dpcml doctor", ["what", "state"], rows)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, note
-from dpcml.cli.options import DataNow, Folder, Threads, takes_reading
+from dpcml.cli.options import Address, DataNow, Engine, Folder, Threads, Workers, on_ray, takes_reading
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.text import printable
 
@@ -23,6 +23,9 @@ def evaluate(
     k: Annotated[str, typer.Option(help="Cut-offs k of P@k, R@k and so on, with commas.")] = "3,5,10,20",
     at: Annotated[str | None, typer.Option("--at", hidden=True)] = None,  # the old name of --k
     threads: Threads = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
@@ -32,8 +35,13 @@ def evaluate(
         note("--at is called --k now; the old name goes in the next version")
         k = at
     from dpcml.storage import read_card
-    from dpcml.workflow import evaluate_saved
+    from dpcml.workflow import evaluate_saved, evaluated_folder
 
+    way: dict[str, Any] = {}
+    if on_ray(engine, workers=workers, address=address):
+        from dpcml.scale.ranking import RayRanking
+
+        way["rank"] = RayRanking(evaluated_folder(folder), workers or 1, address)
     with bytes_bar(str(folder)) as progress:
         report = evaluate_saved(
             folder,
@@ -44,6 +52,7 @@ def evaluate(
             k=_cutoffs(k),
             n_threads=threads,
             progress=progress,
+            **way,
         )
     if as_json:
         print(report.to_json())

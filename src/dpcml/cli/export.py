@@ -13,7 +13,7 @@ from dpcml.cli.options import Folder
 
 def export(
     folder: Folder,
-    to: Annotated[str, typer.Option(help="npy (any model), parquet, or faiss-ready.")] = "npy",
+    to: Annotated[str, typer.Option(help="npy (any model), parquet, faiss-ready, or onnx.")] = "npy",
     out: Annotated[Path, typer.Option(help="A new folder, or an older export to replace.")] = Path("dpcml-export"),
     as_json: AsJson = False,
 ) -> None:

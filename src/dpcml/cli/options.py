@@ -17,15 +17,29 @@ from dpcml.utils.text import plain, read_toml
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model that 'dpcml train' wrote.")]
 Data = Annotated[str, typer.Option(help="A data set's name, a file, or 'planted'.")]
 DataNow = Annotated[str | None, typer.Option(help="The model's data, if it has moved.")]
+SplitBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help="ratio (60, 20, 20 % of each user's positives, default), last (positive of each user), or time (of all).",
+    ),
+]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores by default.")]
+Engine = Annotated[str, typer.Option(help="local, or ray: on a cluster, or on several processes of this machine.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes on Ray; 1 by default.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of a Ray cluster, host:port; by default Ray is started on this machine.")
+]
 
 _PANEL = "Reading a file"
 _CONFIG_KEYS: dict[str, tuple[type, str]] = {
     "data": (str, "a text"),
     "model": (str, "a text"),
     "seed": (int, "a whole number"),
+    "split": (str, "a text"),
     "split_seed": (int, "a whole number"),
     "out": (str, "a text"),
+    "reading": (dict, "a table, [reading]"),
     "parameters": (dict, "a table, [parameters]"),
 }
 
@@ -39,6 +53,7 @@ def _reading(
     item: Annotated[str | None, _option(text="Column of the item ids.")] = None,
     rating: Annotated[str | None, _option(text="Column of the ratings.")] = None,
     time: Annotated[str | None, _option(text="Column of the times.")] = None,
+    weight: Annotated[str | None, _option(text="Column of weights, such as play counts.")] = None,
     min_rating: Annotated[float | None, _option(text="Ratings from this value on are positives.")] = None,
     min_user_interactions: Annotated[int | None, _option(text="Drop users with fewer positives.")] = None,
     min_item_interactions: Annotated[int | None, _option(text="Drop items with fewer positives.")] = None,
@@ -53,7 +68,7 @@ def _reading(
 ) -> dict[str, Any]:
     """Return the given options, as `dpcml.data.datasets.load_dataset` takes them."""
     tab = None if separator is None else separator.replace("\\t", "\t")
-    columns = {"user": user, "item": item, "rating": rating, "time": time}
+    columns = {"user": user, "item": item, "rating": rating, "time": time, "weight": weight}
     rules = {
         "min_rating": min_rating,
         "min_user_interactions": min_user_interactions,
@@ -64,6 +79,18 @@ def _reading(
     }
     file = {"format": file_format, "separator": tab, "header": header, "encoding": encoding, "items": items}
     return {name: value for name, value in (columns | rules | file).items() if value is not None}
+
+
+# Names of the options as `load_dataset` takes them and a settings file spells them.
+READING_KEYS = tuple("format" if name == "file_format" else name for name in inspect.signature(_reading).parameters)
+
+
+_COUNT = (int, "a whole number")
+_READING_TYPES: dict[str, tuple[Any, str]] = {  # of keys that are no text
+    "min_rating": ((int, float), "a number"),
+    **dict.fromkeys(("min_user_interactions", "min_item_interactions", "core", "min_user"), _COUNT),
+    **dict.fromkeys(("text_ids", "header"), (bool, "true or false")),
+}
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,6 +119,27 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
     return with_reading
 
 
+def on_ray(engine: str, **only_ray: Any) -> bool:
+    """Return whether the engine is Ray; an option that only Ray has is an error without it.
+
+    Examples
+    --------
+    >>> on_ray("ray", workers=2)
+    True
+    >>> on_ray("local", workers=2)
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: --workers 2 needs --engine ray
+    """
+    from dpcml.utils.checks import choice  # NumPy and SciPy, which help texts do not need
+
+    choice("--engine", engine, ("local", "ray"))
+    for name, value in only_ray.items():
+        if engine == "local" and value is not None:
+            raise ParameterError(f"--{name.replace('_', '-')} {value} needs --engine ray")
+    return engine == "ray"
+
+
 def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
     """Return the values of ``key=value`` texts, parsed as TOML if possible, else as text; ``none`` is None.
 
@@ -116,7 +164,10 @@ def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    r"""Return the settings in a TOML file: data, model, seed, split_seed, out, and a table of parameters.
+    r"""Return the settings in a TOML file: data, model, seed, split, split_seed, out, and tables.
+
+    The table ``reading`` holds options for reading the data, by their names on the command line with underscores; the
+    table ``parameters`` those of the model.
 
     Examples
     --------
@@ -134,6 +185,12 @@ def read_config(path: Path) -> dict[str, Any]:
         kind, words = _CONFIG_KEYS[key]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ParameterError(f"{path}: {key} = {value!r}: must be {words}")
+    for key, value in found.get("reading", {}).items():
+        if key not in READING_KEYS:
+            raise ParameterError(f"{path}: unknown key {key!r} in [reading]: {did_you_mean(key, READING_KEYS)}")
+        kind, words = _READING_TYPES.get(key, (str, "a text"))
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ParameterError(f"{path}: {key} = {value!r} in [reading]: must be {words}")
     if "parameters" in found:
         found["parameters"] = {key: plain(value) for key, value in found["parameters"].items()}
     return found

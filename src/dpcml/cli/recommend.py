@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, count_bar, note, print_json, show_table
-from dpcml.cli.options import Folder
+from dpcml.cli.options import Address, Engine, Folder, Workers, on_ray
 from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def recommend(
     user: User = None,
     history: History = None,
     users: Annotated[str | None, typer.Option(help="File with one user id per line, or 'all'; needs --out.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the lists to this .parquet, .csv or .jsonl file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the lists to this .parquet, .csv or .jsonl file; with Ray, a folder.")
+    ] = None,
     n: N = 10,
     explain: Annotated[bool, typer.Option("--explain", help="Give a reason for each item.")] = False,
     mix: Annotated[float, typer.Option(help="0: best scores; up to 1: more from the user's smaller interests.")] = 0.0,
@@ -39,6 +41,7 @@ def recommend(
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only such items: category=Horror, title=alien.")
     ] = None,
+    items: Annotated[Path | None, typer.Option(help="File with one item id per line: recommend only these.")] = None,
     exclude: Annotated[Path | None, typer.Option(help="File with one item id per line: never recommend these.")] = None,
     on_unknown: Annotated[
         str, typer.Option(metavar="WAY", help="Unknown ids: error, skip them, or popular items.")
@@ -47,6 +50,9 @@ def recommend(
         bool, typer.Option("--show-known", help="Include items that the user knows already.")
     ] = False,
     seen: Annotated[bool, typer.Option("--seen", hidden=True)] = False,  # the old name of --show-known
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to a user, to a new user with a history, or to many users."""
@@ -58,18 +64,22 @@ def recommend(
         raise ParameterError("name one of --user ID, --history ID,ID,... and --users FILE")
     if (users is None) != (out is None):
         raise ParameterError("--users and --out belong together: the lists of many users go to a file")
+    ray = on_ray(engine, workers=workers, address=address)
+    if ray and users is None:
+        raise ParameterError("--engine ray makes lists of many users: name --users FILE and --out DIR")
     model = load(folder)
     options: dict[str, Any] = {
         "mix": mix,
         "mix_by": mix_by,
         "where": parse_filters(where or ()),
+        "items": None if items is None else _read_ids(items),
         "exclude": None if exclude is None else _read_ids(exclude),
         "exclude_seen": not (seen or show_known),
         "explain": explain,
         "on_unknown": on_unknown,
     }
     if users is not None and out is not None:
-        _write(model, users, out, n, options, as_json)
+        _write(model, users, out, n, options, as_json, (folder, workers or 1, address) if ray else None)
         return
     if history is not None:
         with warnings.catch_warnings():
@@ -77,53 +87,62 @@ def recommend(
             found = model.recommend_new(parse_ids(history), n, **options)
     else:
         found = model.recommend(user, n, **options)
-    items = _items_json(model, *found)
+    listed = _items_json(model, *found)
     unknown = _unknown(model, user, history)
     if as_json:
-        said: dict[str, Any] = {"popular": True} if unknown and items else {}
-        print_json({**_asked(user, history), "model": model.name, "mix": mix, "items": items, **said})
+        said: dict[str, Any] = {"popular": True} if unknown and listed else {}
+        print_json({**_asked(user, history), "model": model.name, "mix": mix, "items": listed, **said})
         return
     if unknown:
-        note(f"{unknown}: {'these are the most popular items' if items else 'left out'}")
-    if not items:
+        note(f"{unknown}: {'these are the most popular items' if listed else 'left out'}")
+    if not listed:
         if not unknown:
             note("nothing is left to recommend: the user knows all items that pass the filters; see --show-known")
         return
     header = ["", "item", "title", "score", *(["why"] if explain else [])]
     rows = [
         [str(k), str(one["id"]), one["title"], f"{one['score']:.4f}", *([one["reason"]["text"]] if explain else [])]
-        for k, one in enumerate(items, 1)
+        for k, one in enumerate(listed, 1)
     ]
     show_table(f"for {_who(user, history)}", header, rows)
 
 
 def similar(
     folder: Folder,
-    item: Annotated[str | None, typer.Option(help="Id of an item.")] = None,
-    user: Annotated[str | None, typer.Option(help="Id of a user.")] = None,
+    item: Annotated[list[str] | None, typer.Option(help="Id of an item; may be given several times.")] = None,
+    user: Annotated[list[str] | None, typer.Option(help="Id of a user; may be given several times.")] = None,
     n: N = 10,
     as_json: AsJson = False,
 ) -> None:
     """Show the items most similar to an item, or the users most similar to a user."""
     from dpcml.storage import load
 
-    if (item is None) == (user is None):
+    if bool(item) == bool(user):
         raise ParameterError("name one of --item ID and --user ID")
-    model = load(folder)
-    ids, values = model.similar_users(user, n) if item is None else model.similar_items(item, n)
-    titles = [] if item is None else _titles(model, ids)
-    found = list(zip(ids.tolist(), values.tolist(), strict=True))
-    if as_json:
-        rows = [{"id": one, "similarity": value} for one, value in found]
-        for row, title in zip(rows, titles, strict=False):
+    model, kind = load(folder), "item" if item else "user"
+    wanted = item or user or []
+    found = (model.similar_items if item else model.similar_users)(wanted, n)
+    lists = [
+        [{"id": one, "similarity": value} for one, value in zip(ids.tolist(), values.tolist(), strict=True)]
+        for ids, values in zip(*found, strict=True)
+    ]
+    for rows in lists if item else ():
+        for row, title in zip(rows, _titles(model, [row["id"] for row in rows]), strict=True):
             row["title"] = title
-        asked, named = ({"item": item}, "items") if user is None else ({"user": user}, "users")
-        print_json({**asked, "model": model.name, named: rows})
+    if as_json:
+        plain = [{kind: one, f"{kind}s": rows} for one, rows in zip(wanted, lists, strict=True)]
+        said = {"model": model.name}
+        print_json({**plain[0], **said} if len(plain) == 1 else {**said, "similar": plain})
         return
-    header = ["", "user", "similarity"] if item is None else ["", "item", "similarity", "title"]
-    lines = [[str(k + 1), str(one), f"{value:.4f}", *titles[k : k + 1]] for k, (one, value) in enumerate(found)]
-    what = f"user {user}" if item is None else f"item {item}, {_titles(model, [item])[0]}"
-    show_table(f"similar to {what}", header, lines)
+    for one, rows in zip(wanted, lists, strict=True):
+        header = ["", kind, "similarity", *(["title"] if item else [])]
+        lines = [[str(k), *(_cell(value) for value in row.values())] for k, row in enumerate(rows, 1)]
+        title = f", {_titles(model, [one])[0]}" if item else ""
+        show_table(f"similar to {kind} {one}{title}", header, lines)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def interests(folder: Folder, user: User = None, history: History = None, as_json: AsJson = False) -> None:
@@ -224,7 +243,16 @@ def _items_json(model: Recommender, ids: Any, scores: Any, reasons: Sequence[Any
     return listed
 
 
-def _write(model: Recommender, users: str, out: Path, n: int, options: dict[str, Any], as_json: bool) -> None:
+def _write(
+    model: Recommender,
+    users: str,
+    out: Path,
+    n: int,
+    options: dict[str, Any],
+    as_json: bool,
+    ray: tuple[Path, int, str | None] | None,
+) -> None:
+    """Write the lists of many users to a file; with the folder of the model, workers and address, on Ray to parts."""
     import numpy as np
 
     from dpcml.export import write_recommendations
@@ -232,7 +260,13 @@ def _write(model: Recommender, users: str, out: Path, n: int, options: dict[str,
 
     wanted = None if users == "all" else np.array(_read_ids(Path(users)), dtype=object)
     with count_bar("recommending") as progress:
-        rows = write_recommendations(model, out, wanted, n, progress=progress, **options)
+        if ray is None:
+            rows = write_recommendations(model, out, wanted, n, progress=progress, **options)
+        else:
+            from dpcml.scale.lists import write_parts
+
+            folder, workers, address = ray
+            rows = write_parts(folder, out, wanted, n, workers=workers, address=address, progress=progress, **options)
     count = model.check_fitted().n_users if wanted is None else len(wanted)
     unknown = 0 if wanted is None else int((request_ids(model.check_fitted(), wanted)[1] < 0).sum())
     if unknown:

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, note
-from dpcml.cli.options import Threads, parse_settings, read_config, takes_reading
+from dpcml.cli.options import (
+    Address,
+    Engine,
+    SplitBy,
+    Threads,
+    Workers,
+    on_ray,
+    parse_settings,
+    read_config,
+    takes_reading,
+)
 from dpcml.utils.errors import ParameterError
+from dpcml.utils.status import working
 
 if TYPE_CHECKING:
+    from dpcml.data.items import ItemTable
     from dpcml.models import Recommender
+    from dpcml.models.runners import Runner
 
 
 @takes_reading
 def train(
-    data: Annotated[str | None, typer.Option(help="A data set's name, a file, or 'planted'.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="A data set's name, a file, a folder of shards, or 'planted'.")
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="A preset or a model: blend (of dpcml and ease, default), dpcml, dpcml2, cml..."),
@@ -27,37 +43,64 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the model.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file: data, model, seed, split_seed, out, parameters.")
+        Path | None, typer.Option(help="TOML file: data, reading, model, parameters, seed, split, split_seed, out.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the model; 0 by default.")] = None,
+    split: SplitBy = None,
     split_seed: Annotated[int | None, typer.Option(help="Seed of the split; 0 by default.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Train on all positives; leave no test part.")] = False,
     refit: Annotated[
         bool, typer.Option("--refit/--no-refit", help="Then train on all positives with what the split has found.")
     ] = True,
+    cold_items: Annotated[
+        bool, typer.Option("--cold-items", help="Also recommend items of --items that nobody likes, by their content.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run from its checkpoint.")] = False,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Epochs between checkpoints.")] = 10,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=WHERE]", help="Send the run to mlflow, tensorboard or wandb."),
+    ] = None,
     threads: Threads = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    sync_every: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Batches between two exchanges of item vectors on Ray; by default items / batch size."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Train on 60 % of each user's positives, stop by another 20 %, test on the rest; then train on all and save that.
+    """Train on one part of the data, stop by a second, test on the rest; then train on all and save that.
 
-    'dpcml evaluate' goes on reporting held-out figures. Options of the command line override the config file.
+    By default the parts are 60, 20 and 20 % of each user's positives. 'dpcml evaluate' goes on reporting held-out
+    figures. Options of the command line override the config file.
     """
-    from dpcml.models import RECOMMENDED
-    from dpcml.storage import free_place
-    from dpcml.workflow import DataSource, checkpoint_folder, train_and_save
+    with working("starting", False if quiet else None):
+        from dpcml.models import RECOMMENDED
+        from dpcml.storage import free_place
+        from dpcml.training.tracking import make_tracker
+        from dpcml.workflow import DataSource, checkpoint_folder, train_and_save
 
-    asked = _asked(config, data=data, model=model, seed=seed, split_seed=split_seed, out=out)
-    label, folder = asked.get("model", RECOMMENDED), Path(asked["out"])
-    parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
-    learner = _learner(label, parameters, asked.get("seed"), threads)
+        asked = _asked(config, data=data, model=model, seed=seed, split=split, split_seed=split_seed, out=out)
+        label, folder = asked.get("model", RECOMMENDED), Path(asked["out"])
+        parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
+        learner = _learner(label, parameters, asked.get("seed"), threads)
+        trackers = [make_tracker(text) for text in track or ()]
+        runner = (
+            _runner(learner, workers or 1, address, sync_every)
+            if on_ray(engine, workers=workers, address=address, sync_every=sync_every)
+            else None
+        )
     free_place(folder)
-    source = DataSource(asked["data"], reading)
+    source = DataSource(asked["data"], {**asked.get("reading", {}), **reading})
+    catalogue = _catalogue(source.options) if cold_items else None
     with bytes_bar(source.data) as progress:
         interactions = source.read(progress)
     kept = checkpoint_folder(folder)
@@ -65,22 +108,32 @@ def train(
         note(f"{source.data}: {interactions!r}")
         for line in interactions.preparation.lines():
             note(f"- {line}")
-        if resume and not any(kept.glob("checkpoint*")):
+        if resume and not any(kept.rglob("checkpoint*")):
             note(f"no checkpoint in {kept}: starting at the beginning")
     try:
         found = train_and_save(
             learner, interactions, folder,
-            source=source, label=label, split_seed=asked.get("split_seed", 0), everything=everything, refit=refit,
-            resume=resume, checkpoint_every=checkpoint_every, progress=False if quiet else None,
+            source=source, label=label, split=asked.get("split", "ratio"), split_seed=asked.get("split_seed", 0),
+            everything=everything, refit=refit, resume=resume, checkpoint_every=checkpoint_every,
+            progress=False if quiet else None, trackers=trackers, cold_items=catalogue, runner=runner,
         )  # fmt: skip
     except KeyboardInterrupt:
-        if any(kept.glob("checkpoint*")):
+        if any(kept.rglob("checkpoint*")):
             note(f"the run so far is in {kept}: go on with the same command and --resume")
         raise
     if as_json:
         print(json.dumps(found, allow_nan=False))  # one line, the last one
     elif not quiet:
         _show(found)
+
+
+def _catalogue(reading: Mapping[str, Any]) -> ItemTable:
+    """Return all items of the file that --items names."""
+    from dpcml.data.readers.items import read_items
+
+    if reading.get("items") is None:
+        raise ParameterError("--cold-items: add --items FILE with titles or genres of the items that nobody likes")
+    return read_items(reading["items"])
 
 
 def _asked(config: Path | None, **given: Any) -> dict[str, Any]:
@@ -107,6 +160,16 @@ def _learner(name: str, parameters: dict[str, Any], seed: int | None, threads: i
     return create(name, **parameters)
 
 
+def _runner(learner: Recommender, workers: int, address: str | None, sync_every: int | None) -> Runner:
+    """Return what trains on Ray; an error at once if the model cannot, or Ray is not installed."""
+    from dpcml.scale import RayRunner
+    from dpcml.utils.packages import require
+
+    learner.check_runner()
+    require("ray", "ray")
+    return RayRunner(workers, address, sync_every)
+
+
 def _show(found: dict[str, Any]) -> None:
     print(
         f"{found['model']} on {found['positives']:,} positives of {found['users']:,} users: {found['seconds']:.1f} s",
@@ -131,6 +194,8 @@ def _show(found: dict[str, Any]) -> None:
             print(
                 f"for use: trained on all {found['refit']['positives']:,} positives, {found['refit']['seconds']:.1f} s"
             )
+        if found.get("cold_items"):
+            print(f"added {found['cold_items']:,} items that nobody likes yet, by their content")
         print(f"next: dpcml evaluate {found['out']}")
     else:
         print(", trained on everything")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcml.cli.console import AsJson, bytes_bar, count_bar, note
-from dpcml.cli.options import Data, parse_settings, takes_reading
+from dpcml.cli.options import Address, Data, SplitBy, parse_settings, takes_reading
 
 if TYPE_CHECKING:
     from dpcml.tuning import TuningProgress, TuningResult
@@ -38,7 +38,9 @@ def tune(
         int | None,
         typer.Option(min=1, help="Worker processes; by default one per core, or one where the model has no epochs."),
     ] = None,
+    address: Address = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of the models.")] = 0,
+    split: SplitBy = None,
     split_seed: Annotated[int, typer.Option(min=0, help="Seed of the split.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="4 trials of 5 epochs, as a test.")] = False,
     resume: Annotated[bool, typer.Option(help="Continue the search in --out; --no-resume starts it again.")] = True,
@@ -46,7 +48,7 @@ def tune(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Search for parameters: train on 60 % of each user's positives, validate on 20 %, leave the test part alone.
+    """Search for parameters: train on one part of the data, validate on a second, leave the test part alone.
 
     A search that was cut off goes on when the command is given again. The same command in several terminals, or on
     machines that share the folder, adds workers to one search.
@@ -55,19 +57,19 @@ def tune(
     from dpcml.tuning import write_best
     from dpcml.workflow import DataSource
 
-    source = DataSource(data, reading)
+    source, rule = DataSource(data, reading), split or "ratio"
     with bytes_bar(data) as progress:
         interactions = source.read(progress)
     with _hint(out), _bar(f"tuning {model}", metric) as callback:
         found = search(
             interactions, model, space=space, budget=min(budget, QUICK_BUDGET) if quick else budget, sampler=sampler,
             defaults=defaults, metric=metric, fixed=parse_settings(settings or ()), halvings=halvings,
-            epochs=QUICK_EPOCHS if quick else None, seed=seed, split_seed=split_seed, engine=engine, workers=workers,
-            file=out / "trials.csv", resume=resume, label=data, callback=callback,
+            epochs=QUICK_EPOCHS if quick else None, seed=seed, split=rule, split_seed=split_seed, engine=engine,
+            workers=workers, address=address, file=out / "trials.csv", resume=resume, label=data, callback=callback,
         )  # fmt: skip
     best = out / "best.toml"
-    place = source.to_dict()["data"]
-    write_best(best, found, data=place, seed=seed, split_seed=split_seed, reading=reading)
+    place = source.to_dict()
+    write_best(best, found, data=place["data"], seed=seed, split=rule, split_seed=split_seed, reading=place["options"])
     if as_json:
         print(json.dumps({"out": str(out), **_figures(found)}, allow_nan=False))  # one line, the last one
     else:

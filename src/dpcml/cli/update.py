@@ -1,4 +1,4 @@
-"""``dpcml update``: a new model from a saved one and the feedback that a server has kept."""
+"""``dpcml update``: a new model from a saved one, with the feedback of a server or with new items."""
 
 from __future__ import annotations
 
@@ -9,21 +9,34 @@ import typer
 
 from dpcml.cli.console import AsJson, note, print_json
 from dpcml.cli.options import Folder
+from dpcml.utils.errors import ParameterError
 
 
 def update(
     folder: Folder,
-    feedback: Annotated[Path, typer.Option(metavar="JOURNAL", help="What 'dpcml serve --feedback' wrote.")],
     out: Annotated[Path, typer.Option(help="Folder of the new model.")],
+    feedback: Annotated[
+        Path | None, typer.Option(metavar="JOURNAL", help="What 'dpcml serve --feedback' wrote.")
+    ] = None,
+    items: Annotated[Path | None, typer.Option(help="Titles and genres of items that nobody likes yet.")] = None,
     epochs: Annotated[int, typer.Option(min=0, help="Passes over the positives of users with new likes.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Add the likes of a feedback journal to a model, without training from the beginning.
+    """Add the likes of a feedback journal to a model, or new items by their content, without a new training.
 
     Dislikes and hidden items are not learned; a server goes on reading them from the journal.
     """
-    from dpcml.workflow import update_saved
+    from dpcml.workflow import add_items_saved, update_saved
 
+    if items is not None and feedback is None:
+        summary = add_items_saved(folder, items, out)
+        if as_json:
+            print_json(summary)
+        else:
+            print(f"{out}: {summary['new_items']} new items, {summary['items']} in all")
+        return
+    if feedback is None or items is not None:
+        raise ParameterError("name one of --feedback JOURNAL and --items FILE")
     summary = update_saved(folder, feedback, out, epochs=epochs)
     if as_json:
         print_json(summary)

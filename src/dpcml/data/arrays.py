@@ -33,6 +33,8 @@ def to_arrays(train: Interactions) -> tuple[dict[str, Array], dict[str, list[str
     texts: dict[str, list[str | None]] = {}
     if train.timestamps is not None:
         numbers["seen.timestamps"] = train.timestamps
+    if train.weights is not None:
+        numbers["seen.weights"] = train.weights
     if train.low_rated is not None:
         numbers["low_rated.indptr"] = train.low_rated.indptr
         numbers["low_rated.indices"] = train.low_rated.indices
@@ -84,18 +86,23 @@ def from_arrays(numbers: Mapping[str, Array], texts: Mapping[str, Any], said: Ma
     if "attributes" in texts:
         names = _text(texts, "attributes", len(texts["attributes"]))
         attributes = Attributes(names, csr_from_arrays(numbers, "attributes", (n_items, len(names)), "b"))
-    times = numbers.get("seen.timestamps")
     return Interactions(
         indptr,
         indices,
         user_ids,
         ItemTable(item_ids, _text(texts, "titles", n_items) if "titles" in texts else None, attributes),
-        None if times is None else check_array(numbers, "seen.timestamps", indices.shape, "fiu"),
+        _of_positives(numbers, "timestamps", indices),
         said["catalogue_size"],
         Preparation(**{**said["preparation"], "notes": tuple(said["preparation"]["notes"])}),
         said["split_hash"],
         _low_rated(numbers, n_users, n_items),
+        _of_positives(numbers, "weights", indices),
     )
+
+
+def _of_positives(numbers: Mapping[str, Array], name: str, indices: Array) -> Array | None:
+    """Return an array with a number for each positive, None if the data set has none."""
+    return check_array(numbers, f"seen.{name}", indices.shape, "fiu") if f"seen.{name}" in numbers else None
 
 
 def _low_rated(numbers: Mapping[str, Array], n_users: int, n_items: int) -> sparse.csr_array | None:

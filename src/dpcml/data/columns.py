@@ -23,8 +23,9 @@ COMMON_NAMES = {
                "plays"),
     "time": ("timestamp", "time", "ts", "unixtime", "unixreviewtime", "datetime", "date", "createdat",
              "eventtime"),
+    "weight": (),  # never guessed
 }  # fmt: skip
-OPTIONAL = ("rating", "time")
+OPTIONAL = ("rating", "time", "weight")
 
 
 def normalized(name: str) -> str:
@@ -41,15 +42,15 @@ def normalized(name: str) -> str:
 def assign_columns(
     available: Sequence[str], given: Mapping[str, str | None], source: str = "the frame"
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Find the columns for user, item, rating and time, and say what was guessed.
+    """Find the columns for user, item, rating, time and weight, and say what was guessed.
 
     Parameters
     ----------
     available
         The names of all columns.
     given
-        Names by role that the caller chose; each must exist once. An empty name for rating or time means no such
-        column.
+        Names by role that the caller chose; each must exist once, and only the weight may be another role's column. An
+        empty name for rating or time means no such column.
     source
         What to call the data in an error.
 
@@ -73,15 +74,16 @@ def assign_columns(
             continue
         if name not in available:
             raise DataError(f"{source}: no column {name!r} for the {role}; the columns are {listed}")
-        if name in chosen.values():
-            other = next(role for role, taken in chosen.items() if taken == name)
+        other = next((other for other, taken in chosen.items() if taken == name), None)
+        if other is not None and "weight" not in (role, other):
             raise DataError(f"{source}: column {name!r} is named as {other} and as {role}; name two columns")
         chosen[role] = name
     found = dict(chosen)
     for role, names in COMMON_NAMES.items():
         if role in chosen or role in unwanted:
             continue
-        free = {normalized(name): name for name in reversed(available) if name not in found.values()}
+        taken = {name for other, name in found.items() if other != "weight"}
+        free = {normalized(name): name for name in reversed(available) if name not in taken}
         guess = next((free[name] for name in names if name in free), None)
         if guess is not None:
             found[role] = guess
@@ -226,6 +228,21 @@ def _whole(column: pl.Series, kind: str, where: Where) -> pl.Series:
     rule = f"whole-number ids must lie between 0 and {LARGEST_ID}; pass text_ids=True (--text-ids) to treat ids as text"
     reject(outside, where, lambda row: f"{kind} id '{column[row]}': {rule}")
     return numbers
+
+
+def amounts(column: pl.Series, where: Where) -> FloatArray:
+    """Return a column of weights as numbers that are finite and at least 0, or report the first that is not.
+
+    Examples
+    --------
+    >>> amounts(pl.Series(["1", "-2"]), lambda row: f"line {row + 2}")
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.DataError: line 3: weight '-2': must be at least 0
+    """
+    values = numbers(column, "weight", where)
+    reject(values < 0, where, lambda row: f"weight {column[row]!r}: must be at least 0")
+    return values
 
 
 def numbers(column: pl.Series, name: str, where: Where) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.checks import is_number
 from dpcml.utils.errors import DataError, ParameterError
 
 
@@ -61,11 +62,7 @@ def check_rating(min_rating: Any) -> None:
     ...
     dpcml.utils.errors.ParameterError: min_rating='x': must be a finite number
     """
-    if (
-        isinstance(min_rating, bool)
-        or not isinstance(min_rating, (int, float, np.number))
-        or not np.isfinite(min_rating)
-    ):
+    if not is_number(min_rating) or not np.isfinite(float(min_rating)):
         raise ParameterError(f"min_rating={min_rating!r}: must be a finite number")
 
 
@@ -112,6 +109,20 @@ def csr_of_pairs(
     indptr = np.searchsorted(keys, np.arange(shape[0] + 1) * stride)
     keys %= stride
     return indptr, keys.astype(np.int32), timestamps
+
+
+def pair_sums(users: IntArray, items: IntArray, n_items: int, values: FloatArray) -> FloatArray:
+    """Return the sum of the values of each distinct pair, in the order of `csr_of_pairs`.
+
+    Examples
+    --------
+    >>> pair_sums(np.array([1, 0, 1]), np.array([2, 1, 2]), 3, np.array([1.0, 5.0, 2.0])).tolist()
+    [5.0, 3.0]
+    """
+    keys = users.astype(np.int64) * max(n_items, 1) + items
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0)[: len(keys)])
+    return np.add.reduceat(np.asarray(values, dtype=np.float64)[order], starts) if len(keys) else np.zeros(0)
 
 
 def pairs_without(

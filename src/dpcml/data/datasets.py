@@ -15,9 +15,10 @@ from dpcml.data.interactions import Interactions
 from dpcml.data.named_sets import DATASETS as DATASETS
 from dpcml.data.named_sets import NamedDataset
 from dpcml.data.prepare import OLD_NAMES, Rules
+from dpcml.data.shards import Shards, is_shards
 from dpcml.utils.deprecation import rename_arguments
 from dpcml.utils.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
-from dpcml.utils.files import cache_folder
+from dpcml.utils.files import cache_folder, near_files
 
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in total if known
 
@@ -28,8 +29,8 @@ def load_dataset(source: str | Path, *, progress: Progress | None = None, **opti
     Parameters
     ----------
     source
-        A name in `DATASETS` such as ``"ml-1m"``, a file, a folder that has the name and the files of a named
-        set, or ``"planted"``. A name wins over a file of that name: write ``./ml-1m`` for the latter.
+        A name in `DATASETS` such as ``"ml-1m"``, a file, a folder of shards, a folder that has the name and the files
+        of a named set, or ``"planted"``. A name wins over a file of that name: write ``./ml-1m`` for the latter.
         A named set is looked for in ``$DPCML_DATA``, then in the cache, and downloaded otherwise.
     progress
         Called with the bytes done and the bytes in total (None if unknown) during a download.
@@ -54,13 +55,17 @@ def load_dataset(source: str | Path, *, progress: Progress | None = None, **opti
     if str(source) in DATASETS:
         return DatasetStore().load(str(source), progress=progress, **options)
     path = Path(source)
+    if is_shards(path):
+        if options:
+            raise ParameterError(f"{next(iter(options))}: {path} holds shards, whose rules were set by 'data ingest'")
+        return Shards.open(path).interactions()
     if path.is_dir():
         name = path.resolve().name
         if name not in DATASETS or DATASETS[name].layout(path) is None:
             raise DataError(f"{path}: a folder; pass a file, or a folder with the name and the files of a named set")
         return _read(DATASETS[name], path, options)
     if not path.exists():
-        hint = did_you_mean(str(source), DATASETS)
+        hint = did_you_mean(str(source), [*DATASETS, *near_files(path)])
         raise DataError(f"no file and no data set {str(source)!r}: {hint.replace('known:', 'known sets:')}")
     from dpcml.data.readers import read
 
@@ -107,7 +112,7 @@ class DatasetStore:
         Traceback (most recent call last):
         ...
         dpcml.utils.errors.ParameterError: user='uid': the files of 'ml-1m' are known; for a named set only core,
-        item_space, items, min_item_interactions, min_rating, min_user_interactions, text_ids can be chosen
+        item_space, items, min_item_interactions, min_rating, min_user_interactions, text_ids, weight can be chosen
         """
         options = _check_options(name, options)
         folder = self.locate(name)
@@ -188,7 +193,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def _check_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options for a named set under their new names, or raise where one makes no sense."""
     options = rename_arguments("load_dataset", options, OLD_NAMES, stacklevel=5)
-    allowed = sorted({"items", *(field.name for field in fields(Rules))})
+    allowed = sorted({"items", "weight", *(field.name for field in fields(Rules))})
     for option, value in options.items():
         if option not in allowed:
             raise ParameterError(

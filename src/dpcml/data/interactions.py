@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.data.csr import below_threshold, check_codes, csr_of_pairs, matrix_entries, pairs_without
+from dpcml.data.csr import below_threshold, check_codes, csr_of_pairs, matrix_entries, pair_sums, pairs_without
 from dpcml.data.items import ItemTable, id_array, id_row, known, unique_ids
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
 from dpcml.utils.checks import check_positions
+from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class Interactions:
     low_rated
         Pairs that the source holds but that are no positives, such as ratings below the threshold; (users, items).
         No model learns from them and no metric counts them: they are only never recommended. None if there are none.
+    weights
+        How much each positive counts, such as hours or a number of plays, parallel to ``indices``; None if all count
+        the same. See `confidence` for what models make of them.
 
     Examples
     --------
@@ -91,10 +95,11 @@ class Interactions:
     preparation: Preparation = field(default_factory=Preparation)
     split_hash: str | None = None
     low_rated: sparse.csr_array | None = None
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "user_ids", id_array(self.user_ids))
-        for name in ("indptr", "indices", "user_ids", "timestamps"):
+        for name in ("indptr", "indices", "user_ids", "timestamps", "weights"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen(np.asarray(value)))
@@ -111,10 +116,19 @@ class Interactions:
             )
         if self.timestamps is not None and self.timestamps.shape != self.indices.shape:
             raise DataError(f"{len(self.timestamps)} timestamps for {self.n_positives} positives: pass one each")
+        if self.weights is not None:
+            self._check_weights(self.weights)
         # Compiled kernels do not check bounds: a position out of range would end the process.
         check_positions("indices", self.indptr, self.indices, self.n_items, ascending=True)
         if self.low_rated is not None:
             self._check_low_rated(self.low_rated)
+
+    def _check_weights(self, weights: FloatArray) -> None:
+        if weights.shape != self.indices.shape:
+            raise DataError(f"weights of shape {weights.shape} for {self.n_positives} positives: pass one each")
+        bad = ~(np.isfinite(weights) & (weights >= 0))
+        if bad.any():
+            raise DataError(f"weight {weights[bad][0]}: weights must be finite and at least 0")
 
     def _check_low_rated(self, pairs: sparse.csr_array) -> None:
         if pairs.shape != (self.n_users, self.n_items):
@@ -130,6 +144,7 @@ class Interactions:
         item_ids: Sequence[Any] | Array | None = None,
         items: ItemTable | None = None,
         min_rating: float | None = None,
+        weights: bool = False,
     ) -> Interactions:
         """Take the positive entries of a (users, items) matrix; empty rows and columns are kept.
 
@@ -144,6 +159,8 @@ class Interactions:
             Titles and attributes; found by item id, or column by column without ``item_ids``.
         min_rating
             Entries below it are no positives. Without it, every entry must be at least 0.
+        weights
+            Keep the entries as weights, such as numbers of plays; an entry that is stored twice counts as their sum.
 
         Examples
         --------
@@ -152,6 +169,8 @@ class Interactions:
         array([[1., 0.],
                [0., 1.]], dtype=float32)
         """
+        if not (items is None or isinstance(items, ItemTable)):
+            raise ParameterError(f"items={items!r}: must be an ItemTable, or None")
         entries = matrix_entries(matrix)
         low = below_threshold(entries.data, min_rating)
         keep = (entries.data != 0) & ~low
@@ -163,8 +182,9 @@ class Interactions:
         done = Preparation(rows=len(low), below_rating=int(low.sum()))
         known = (entries.data != 0) & low
         return cls.from_codes(
-            rows[keep], cols[keep], users, table, preparation=done, low_rated=(rows[known], cols[known])
-        )
+            rows[keep], cols[keep], users, table,
+            preparation=done, low_rated=(rows[known], cols[known]), weights=entries.data[keep] if weights else None,
+        )  # fmt: skip
 
     @classmethod
     def from_codes(
@@ -178,10 +198,12 @@ class Interactions:
         catalogue_size: int | None = None,
         preparation: Preparation | None = None,
         low_rated: tuple[IntArray, IntArray] | None = None,
+        weights: FloatArray | None = None,
     ) -> Interactions:
         """Build from parallel positions of users and items; of a pair that repeats, the latest counts.
 
-        ``low_rated`` holds such positions too, of pairs that are known and no positives.
+        ``low_rated`` holds such positions too, of pairs that are known and no positives. The weights of a pair that
+        repeats are added up.
 
         Examples
         --------
@@ -192,15 +214,33 @@ class Interactions:
         n_users, n_items = len(user_ids), len(table)
         check_codes(users, n_users, "user")
         check_codes(items, n_items, "item")
+        summed = None if weights is None else pair_sums(users, items, n_items, weights)
         indptr, indices, timestamps = csr_of_pairs(users, items, (n_users, n_items), timestamps)
         done = preparation or Preparation(rows=len(users))
         done = replace(done, duplicates=done.duplicates + len(users) - len(indices))
         low = None if low_rated is None else pairs_without(*low_rated, (n_users, n_items), (indptr, indices))
-        return cls(indptr, indices, user_ids, table, timestamps, catalogue_size, done, low_rated=low)
+        return cls(indptr, indices, user_ids, table, timestamps, catalogue_size, done, low_rated=low, weights=summed)
 
     @classmethod
-    def from_frame(cls, frame: Any, **options: Any) -> Interactions:
-        """Build from a pandas or polars frame; see `dpcml.data.prepare.from_frame` for the options.
+    @renamed(min_user="min_user_interactions", min_item="min_item_interactions")
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        time: str | None = None,
+        weight: str | None = None,
+        items: Any = None,
+        min_rating: float | None = None,
+        min_user_interactions: int = 1,
+        min_item_interactions: int = 1,
+        core: int = 1,
+        text_ids: bool = False,
+        item_space: str = "positives",
+    ) -> Interactions:
+        """Build from a pandas or polars frame, lazy or not; see `dpcml.data.prepare.from_frame` for the options.
 
         Examples
         --------
@@ -211,7 +251,11 @@ class Interactions:
         """
         from dpcml.data.prepare import from_frame
 
-        return from_frame(frame, **options)
+        return from_frame(
+            frame, user=user, item=item, rating=rating, time=time, weight=weight, items=items, min_rating=min_rating,
+            min_user_interactions=min_user_interactions, min_item_interactions=min_item_interactions, core=core,
+            text_ids=text_ids, item_space=item_space,
+        )  # fmt: skip
 
     @classmethod
     def from_file(cls, path: str | Path, **options: Any) -> Interactions:
@@ -279,6 +323,27 @@ class Interactions:
         return sparse.csr_array((ones, self.indices, self.indptr), shape=(self.n_users, self.n_items))
 
     @cached_property
+    def confidence(self) -> sparse.csr_array:
+        """What models that use weights take for the ones of `csr`: ``1 + log(1 + weight)``, divided by its mean.
+
+        The logarithm keeps a game played for a thousand hours from counting a thousand times; the mean of 1 keeps other
+        parameters at their scale. Without weights it is `csr`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> rows = pl.DataFrame({"user": ["ann", "ann"], "item": ["tea", "rum"], "cups": [400, 1]})
+        >>> plays = Interactions.from_frame(rows, weight="cups")
+        >>> plays.confidence.toarray().astype(float).round(2).tolist()
+        [[0.39, 1.61]]
+        """
+        if self.weights is None:
+            return self.csr
+        values = 1 + np.log1p(self.weights)
+        parts = frozen((values / values.mean()).astype(np.float32)), self.indices, self.indptr
+        return sparse.csr_array(parts, shape=(self.n_users, self.n_items))
+
+    @cached_property
     def by_item(self) -> sparse.csr_array:
         """The transpose of `csr`, shape (items, users), read-only; computed at first use."""
         turned = self.csr.T.tocsr()
@@ -287,7 +352,7 @@ class Interactions:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of positives and ids, the same wherever they were read from."""
+        """SHA-256 of positives, their weights and ids, the same wherever they were read from."""
         digest = hashlib.sha256(f"{self.n_users} {self.n_items} {self.n_positives}".encode())
         digest.update(np.ascontiguousarray(self.indptr, dtype="<i8").data)
         digest.update(np.ascontiguousarray(self.indices, dtype="<i4").data)
@@ -297,6 +362,8 @@ class Interactions:
                 digest.update(np.ascontiguousarray(ids, dtype="<i8").data)
             else:
                 digest.update("\0".join(ids.tolist()).encode("utf-8", "surrogatepass"))
+        if self.weights is not None:
+            digest.update(np.ascontiguousarray(self.weights, dtype="<f8").data)
         return digest.hexdigest()
 
     def __repr__(self) -> str:
@@ -318,6 +385,26 @@ class Interactions:
             return self.indices[:0]
         pairs = self.low_rated
         return np.asarray(pairs.indices[pairs.indptr[user] : pairs.indptr[user + 1]])
+
+    def users_between(self, first: int, last: int) -> Interactions:
+        """Return the rows ``first`` to ``last``, the latter not included, over all items.
+
+        Examples
+        --------
+        >>> Interactions.from_csr(np.eye(4)).users_between(1, 3).csr.toarray()
+        array([[0., 1., 0., 0.],
+               [0., 0., 1., 0.]], dtype=float32)
+        """
+        begin, end = self.indptr[first], self.indptr[last]
+        return replace(
+            self,
+            indptr=self.indptr[first : last + 1] - begin,
+            indices=self.indices[begin:end],
+            user_ids=self.user_ids[first:last],
+            timestamps=None if self.timestamps is None else self.timestamps[begin:end],
+            low_rated=None if self.low_rated is None else self.low_rated[first:last],
+            weights=None if self.weights is None else self.weights[begin:end],
+        )
 
     def user_rows(self, ids: Sequence[Any] | Array) -> IntArray:
         """Return the row of each external user id, or say which id is unknown."""
@@ -347,6 +434,7 @@ class Interactions:
             indptr=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]),
             indices=self.indices[keep],
             timestamps=None if self.timestamps is None else self.timestamps[keep],
+            weights=None if self.weights is None else self.weights[keep],
             preparation=Preparation(rows=self.n_positives),
             split_hash=split_hash,
         )

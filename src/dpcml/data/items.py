@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -194,8 +195,34 @@ class Attributes:
 
     def of(self, item: int) -> list[str]:
         """Return the names of one item's attributes."""
-        start, stop = self.matrix.indptr[item : item + 2]
-        return [str(name) for name in self.names[np.sort(self.matrix.indices[start:stop])]]
+        start, stop = self.matrix.indptr[item : item + 2].tolist()
+        return [self._texts[code] for code in sorted(self.matrix.indices[start:stop].tolist())]
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """The names as plain texts: reading them one by one from an array takes longer."""
+        return [str(name) for name in self.names.tolist()]
+
+    @cached_property
+    def weights(self) -> sparse.csr_array:
+        """One divided by the number of an item's attributes, for each of them; shape (items, names)."""
+        sizes = np.maximum(np.diff(self.matrix.indptr), 1)
+        shares = np.repeat(1 / sizes, np.diff(self.matrix.indptr))
+        return sparse.csr_array((shares, self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape)
+
+    def codes(self, items: IntArray) -> tuple[IntArray, IntArray]:
+        """Return how many attributes each of some items has, and the columns of all of them, item by item.
+
+        Examples
+        --------
+        >>> genres = Attributes.from_sets([{"Horror", "Comedy"}, set(), {"Horror"}])
+        >>> [part.tolist() for part in genres.codes(np.array([2, 1, 0]))]
+        [[1, 0, 2], [1, 0, 1]]
+        """
+        starts, stops = self.matrix.indptr[items], self.matrix.indptr[items + 1]
+        counts = stops - starts
+        places = np.arange(counts.sum()) + np.repeat(stops - np.cumsum(counts), counts)
+        return counts, self.matrix.indices[places]
 
     def take(self, rows: IntArray) -> Attributes:
         """Return the attributes of some rows, in that order; a row of -1 has none."""

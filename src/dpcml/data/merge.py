@@ -7,15 +7,15 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes, ItemTable, as_integer, positions
-from dpcml.utils.arrays import Array, IntArray
+from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.errors import DataError
 
 
 def merge(known: Interactions, more: Interactions) -> Interactions:
     """Return the positives of both; new users and items come after the old ones.
 
-    Titles and attributes of items that are known already stay; times are kept where both parts have them. A pair that
-    is a positive in one part is one, even if it has a low rating in the other.
+    Titles and attributes of items that are known already stay; times and weights are kept where both parts have them.
+    A pair that is a positive in one part is one, even if it has a low rating in the other.
 
     Examples
     --------
@@ -28,17 +28,19 @@ def merge(known: Interactions, more: Interactions) -> Interactions:
     user_ids, user_at = _joined(known.user_ids, more.user_ids, "user")
     item_ids, item_at = _joined(known.item_ids, more.item_ids, "item")
     new_items = np.sort(np.flatnonzero(item_at >= known.n_items))
-    times = None
-    if known.timestamps is not None and more.timestamps is not None:
-        times = np.concatenate([known.timestamps, more.timestamps])
     return Interactions.from_codes(
         np.concatenate([known.rows, user_at[more.rows]]),
         np.concatenate([known.indices, item_at[more.indices]]),
         user_ids,
         _table(known.items, more.items.select(new_items), item_ids),
-        timestamps=times,
+        timestamps=_both(known.timestamps, more.timestamps),
+        weights=_both(known.weights, more.weights),
         low_rated=_low_rated(known, more, user_at, item_at),
     )
+
+
+def _both(old: FloatArray | None, new: FloatArray | None) -> FloatArray | None:
+    return None if old is None or new is None else np.concatenate([old, new])
 
 
 def _low_rated(

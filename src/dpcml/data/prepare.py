@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
-from dpcml.data.columns import Where, assign_columns, encode_ids, numbers, seconds
+from dpcml.data.columns import Where, amounts, assign_columns, encode_ids, numbers, seconds
 from dpcml.data.csr import check_rating
+from dpcml.data.frames import frame_columns, row_of_frame
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
 from dpcml.utils.arrays import BoolArray
 from dpcml.utils.checks import at_least, choice
-from dpcml.utils.deprecation import rename_arguments
+from dpcml.utils.deprecation import rename_arguments, renamed
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 
 MOST_ITEMS = 100_000_000  # in a catalogue that is filled up
@@ -142,10 +142,11 @@ def fill_item_ids(data: Interactions) -> Interactions:
     added = ItemTable(np.arange(space, dtype=np.int64))
     return Interactions.from_codes(
         data.rows, data.item_ids[data.indices], data.user_ids, added,
-        timestamps=data.timestamps, preparation=data.preparation,
+        timestamps=data.timestamps, weights=data.weights, preparation=data.preparation,
     )  # fmt: skip
 
 
+@renamed(**OLD_NAMES)
 def from_frame(
     frame: Any,
     *,
@@ -153,69 +154,61 @@ def from_frame(
     item: str | None = None,
     rating: str | None = None,
     time: str | None = None,
-    items: ItemTable | None = None,
-    **rules: Any,
+    weight: str | None = None,
+    items: Any = None,
+    min_rating: float | None = None,
+    min_user_interactions: int = 1,
+    min_item_interactions: int = 1,
+    core: int = 1,
+    text_ids: bool = False,
+    item_space: str = "positives",
 ) -> Interactions:
     """Build `Interactions` from a pandas or polars frame with one row per interaction.
 
     Parameters
     ----------
     frame
-        A pandas, polars or other eager frame that narwhals knows.
+        A pandas or polars frame, a polars LazyFrame, or another frame that narwhals knows. Of a lazy one only the
+        columns that are needed are collected.
     user, item, rating, time
         Names of the columns; guessed from common names where not given (``preparation.notes`` says what was).
         ``rating=""`` or ``time=""`` leaves that column out.
+    weight
+        Name of a column that says how much a positive counts, such as play counts; it may be that of the ratings. The
+        weights of a pair that repeats are added up.
     items
-        Titles and attributes; found by item id.
-    **rules
-        The fields of `Rules`: ``min_rating``, ``min_user_interactions``, ``min_item_interactions``, ``core``,
-        ``text_ids``.
+        Titles and attributes, found by item id: a frame with a column of item ids and perhaps columns of titles and
+        genres, or an `ItemTable`.
+    min_rating
+        Rows with a lower rating are no positives; None: every row is one.
+    min_user_interactions, min_item_interactions, core
+        Users and items with fewer positives are dropped; ``core`` is for both.
+    text_ids
+        Keep ids as text, even where all of them are whole numbers.
+    item_space
+        ``positives``: items with a positive; ``ids``: all whole numbers up to the largest item id.
 
     Examples
     --------
     >>> rows = pl.DataFrame({"user": [1, 1, 2], "movie_id": [7, 8, 7], "rating": [5, 2, 4]})
-    >>> data = from_frame(rows, min_rating=4)
-    >>> data
-    Interactions(2 users, 1 items, 2 positives)
+    >>> films = pl.DataFrame({"movie_id": [7, 8], "title": ["Heat", "Emma"], "genres": ["Action|Crime", "Romance"]})
+    >>> data = from_frame(rows, items=films, min_rating=4)
+    >>> data, data.items.title(0), data.items.attributes.of(0)
+    (Interactions(2 users, 1 items, 2 positives), 'Heat', ['Action', 'Crime'])
     >>> for line in data.preparation.lines():
     ...     print(line)
     guessed: user = 'user', item = 'movie_id', rating = 'rating'
     rows below the rating threshold: 1
     items dropped, too few positives: 1
     """
-    try:
-        native = nw.from_native(frame, eager_only=True)
-    except TypeError:
-        raise DataError(f"a {type(frame).__name__} is no frame: pass a pandas or polars DataFrame") from None
-    except nw.exceptions.NarwhalsError as error:
-        raise DataError(f"the frame cannot be used: {error}") from None
-    by_name = {str(name): name for name in native.columns}  # pandas names columns by any object
-    columns, notes = assign_columns(list(by_name), {"user": user, "item": item, "rating": rating, "time": time})
-    picked = {role: _series(native.get_column(by_name[name]), name) for role, name in columns.items()}
-    table = pl.DataFrame(picked)
-    return prepare(table, _row, Rules.of(rules), items=items, notes=notes, source="the frame")
+    from dpcml.data.readers.items import items_from_frame
 
-
-def _row(row: int) -> str:
-    return f"row {row}"
-
-
-def _series(column: nw.Series[Any], name: str) -> pl.Series:
-    """Return a column of any frame as a polars series, missing values as nulls."""
-    if column.implementation.is_polars():
-        return pl.Series(column.to_native())
-    missing = column.is_null().to_numpy()
-    try:
-        if column.dtype == nw.Datetime:
-            values = pl.Series(column.dt.timestamp("us").fill_null(0).to_numpy() / 1e6)
-        elif column.dtype.is_numeric():
-            values = pl.Series(column.fill_null(0).to_numpy())
-        else:
-            pairs = zip(column.to_list(), missing.tolist(), strict=True)
-            return pl.Series([None if gone else value for value, gone in pairs], strict=False)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"column {name!r} of the frame cannot be used: {error}") from None
-    return values.zip_with(pl.Series(~missing), pl.Series([None], dtype=values.dtype))
+    rules = Rules(min_rating, min_user_interactions, min_item_interactions, core, text_ids, item_space)
+    given = {"user": user, "item": item, "rating": rating, "time": time, "weight": weight}
+    table, notes = frame_columns(frame, lambda names: assign_columns(names, given))
+    if items is not None and not isinstance(items, ItemTable):
+        items = items_from_frame(items, text_ids=text_ids, like=item)
+    return prepare(table, row_of_frame, rules, items=items, notes=notes, source="the frame")
 
 
 def prepare(
@@ -260,11 +253,13 @@ def prepare(
     users, user_ids = encode_ids(table["user"], "user", where, rules.text_ids)
     columns, item_ids = encode_ids(table["item"], "item", where, rules.text_ids)
     times = seconds(table["time"], where) if "time" in table.columns else None
+    weights = amounts(table["weight"], where) if "weight" in table.columns else None
     keep, said = _positive(table, where, rules, source)
     done = Preparation(rows=len(table), below_rating=len(table) - len(users[keep]), notes=(*notes, *said))
     data = Interactions.from_codes(
         users[keep], columns[keep], user_ids, ItemTable(item_ids),
         timestamps=None if times is None else times[keep], preparation=done,
+        weights=None if weights is None else weights[keep],
         low_rated=None if isinstance(keep, slice) else (users[~keep], columns[~keep]),
     )  # fmt: skip
     try:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from dpcml.data.interactions import Interactions
 from dpcml.utils.arrays import Array, FloatArray, IntArray, Seed, generator
-from dpcml.utils.checks import at_least
+from dpcml.utils.checks import at_least, choice
 from dpcml.utils.errors import DataError, ParameterError
+
+PARTS = (0.6, 0.2, 0.2)  # train, valid, test: the paper's
+RELEASED_SEED = 1234  # of the paper's released code
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Split:
         return self.parts[part]
 
 
-def by_ratio(data: Interactions, parts: Sequence[float] = (0.6, 0.2, 0.2), rng: Seed = 0) -> Split:
+def by_ratio(data: Interactions, parts: Sequence[float] = PARTS, rng: Seed = 0) -> Split:
     """Shuffle each user's positives and cut them by ratio, rounding down; the last part takes the rest.
 
     This is the paper's rule: of n positives ``int(0.6 n)`` train, ``int(0.2 n)`` validate, the rest test.
@@ -87,7 +91,7 @@ def by_ratio(data: Interactions, parts: Sequence[float] = (0.6, 0.2, 0.2), rng: 
     >>> [part.n_positives for part in split]
     [5, 1, 3]
     """
-    shares = _shares(parts)
+    shares = check_shares(parts)
     order = np.lexsort((generator(rng).random(data.n_positives), data.rows))
     counts = data.per_user
     ends = [np.maximum(np.floor(shares[0] * counts), np.minimum(counts, 1))]
@@ -119,7 +123,7 @@ def leave_last(data: Interactions, n: int = 1, *, valid: bool = True, rng: Seed 
     return _cut(data, order, ends, f"last {n} per user")
 
 
-def by_time(data: Interactions, parts: Sequence[float] = (0.6, 0.2, 0.2), rng: Seed = 0) -> Split:
+def by_time(data: Interactions, parts: Sequence[float] = PARTS, rng: Seed = 0) -> Split:
     """Cut all positives at points in time, so that no part looks into the future of an earlier one.
 
     Positives of the same time stay together: each cut is made between two times, as near to its share as
@@ -134,7 +138,7 @@ def by_time(data: Interactions, parts: Sequence[float] = (0.6, 0.2, 0.2), rng: S
     >>> [part.indices.tolist() for part in by_time(data, (0.5, 0.5))]
     [[2, 3], [0, 1]]
     """
-    shares = _shares(parts)
+    shares = check_shares(parts)
     times = _times(data)
     rule = f"by time {_written(shares)}"
     ordered = np.sort(times)
@@ -151,7 +155,79 @@ def by_time(data: Interactions, parts: Sequence[float] = (0.6, 0.2, 0.2), rng: S
     return _label(data, labels, len(shares), rule)
 
 
-def _shares(parts: Sequence[float]) -> list[float]:
+def by_released_code(data: Interactions, seed: int = RELEASED_SEED) -> Split:
+    """Cut each user's positives as the paper's released code does: with its generator, user after user.
+
+    The split is the authors' own where users stand in the order of their file and items are sorted by the ids in it, as
+    in files of the format ``count-then-items`` (MovieLens-1M's ``positives.dat``, CiteULike's ``users.dat``).
+
+    Parameters
+    ----------
+    data
+        What to split.
+    seed
+        Seed of NumPy's older generator; the released code has 1234.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.ones((2, 5)))
+    >>> by_released_code(data).train.indices.tolist()
+    [0, 1, 4, 1, 2, 3]
+    """
+    rng = np.random.RandomState(seed)
+    labels = np.empty(data.n_positives, dtype=np.int64)
+    for first, last in pairwise(data.indptr.tolist()):
+        order, n = np.arange(first, last), last - first
+        rng.shuffle(order)
+        train, valid = n * 3 // 5, n // 5
+        labels[order[:train]], labels[order[train : train + valid]], labels[order[train + valid :]] = 0, 1, 2
+    return _label(data, labels, 3, f"released code, seed {seed}")
+
+
+SPLITS: dict[str, Callable[[Interactions, int], Split]] = {
+    "ratio": lambda data, seed: by_ratio(data, rng=seed),
+    "last": lambda data, seed: leave_last(data, rng=seed),
+    "time": lambda data, seed: by_time(data),
+    "released": lambda data, seed: by_released_code(data),
+}
+
+
+def split_by(data: Interactions, how: str = "ratio", seed: int = 0) -> Split:
+    """Split into training, validation and test part by a rule's name, as the command line does.
+
+    Parameters
+    ----------
+    data
+        What to split.
+    how
+        ``ratio``: 60, 20 and 20 % of each user's positives at random; ``last``: each user's last positive tests, the
+        one before it validates; ``time``: 60, 20 and 20 % of all positives, cut at two points in time; ``released``:
+        the split of the paper's released code, see `by_released_code`.
+    seed
+        Seed of ``ratio``, and of the order of equal times in ``last``.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.ones((3, 10)))
+    >>> split_by(data, "ratio", 1).rule
+    'per-user ratio 0.6/0.2/0.2'
+    >>> split_by(data, "last")
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.DataError: this split needs the time of each positive: name a time column when reading
+    """
+    choice("split", how, tuple(SPLITS))
+    return SPLITS[how](data, seed)
+
+
+def check_shares(parts: Sequence[float]) -> list[float]:
+    """Return two or three shares that add up to 1, or raise a `ParameterError`.
+
+    Examples
+    --------
+    >>> check_shares((0.8, 0.2))
+    [0.8, 0.2]
+    """
     try:
         shares = [float(share) for share in parts]
     except (TypeError, ValueError):

@@ -1,17 +1,22 @@
-"""`compare`: a table of several models over seeds, with paired tests over users."""
+"""`compare`: a table of several models over seeds or splits, with paired tests over users."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
 
+from dpcml.data.interactions import as_interactions
+from dpcml.data.split import split_by
+from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.report import Report
 from dpcml.utils.arrays import FloatArray
+from dpcml.utils.checks import at_least
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 from dpcml.utils.files import atomic
 from dpcml.utils.text import text_table
@@ -117,6 +122,65 @@ def compare(reports: Iterable[Report], metrics: Sequence[str] | None = None) -> 
     columns = {name: _column(runs, name) for name in names}
     cells = {label: {name: columns[name][label] for name in names} for label in runs}
     return Comparison(protocols[0], {label: len(group) for label, group in runs.items()}, names, cells)
+
+
+def compare_models(
+    models: Mapping[str, Any],
+    data: Any,
+    *,
+    folds: int = 5,
+    split: str = "ratio",
+    seed: int = 0,
+    metrics: str | Sequence[str] = ("P@10", "R@10", "NDCG@10", "MAP"),
+    protocol: str = "strict",
+    callback: Callable[[int, int, str], object] = lambda done, total, text: None,
+) -> Comparison:
+    """Train models on repeated splits of the same data and compare them on the test parts.
+
+    Each model is trained on the training part, stopped by the validation part and evaluated on the test part of each
+    split, so that differences are paired by split and user.
+
+    Parameters
+    ----------
+    models
+        Unfitted models by the names that the table shows; they stay unfitted.
+    data
+        `Interactions`, a matrix or a frame: all positives.
+    folds
+        How many times the data is split at random, with the seeds ``seed``, ``seed + 1`` and so on. ``last`` and
+        ``time`` are the same each time: they take 1.
+    split, seed
+        How to split, see `dpcml.data.split.split_by`, and the seed of the first split.
+    metrics, protocol
+        See `dpcml.evaluation.evaluate.evaluate`.
+    callback
+        Called after each training with how many are done, how many there are, and the model's name.
+
+    Examples
+    --------
+    >>> from dpcml import EASE, Popularity, planted
+    >>> models = {"ease": EASE(), "popularity": Popularity()}
+    >>> found = compare_models(models, planted(100, 60).data, folds=3, metrics=["NDCG@10"])
+    >>> found.seeds, found.cells["ease"]["NDCG@10"].best
+    ({'ease': 3, 'popularity': 3}, True)
+    """
+    at_least("folds", folds, 1)
+    if split != "ratio" and folds > 1:
+        raise ParameterError(f"folds={folds}: the split {split!r} is the same each time; pass folds=1 (--folds 1)")
+    if not models:
+        raise ParameterError("models={}: name at least one")
+    everything, reports = as_interactions(data), list[Report]()
+    for fold in range(folds):
+        parts = split_by(everything, split, seed + fold)
+        for label, model in models.items():
+            fitted = copy.deepcopy(model).fit(parts.train, parts.valid, progress=False)
+            reports.append(
+                evaluate(
+                    fitted, parts.train, parts.test, valid=parts.valid, protocol=protocol, metrics=metrics, label=label
+                )
+            )
+            callback(len(reports), folds * len(models), label)
+    return compare(reports)
 
 
 def _column(runs: dict[str, list[Report]], name: str) -> dict[str, Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpcml.evaluation.interests import nearest_interest_of
 from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, metric_cutoff, select
 from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
 from dpcml.evaluation.report import Report
-from dpcml.utils.arrays import IntArray
+from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError
 from dpcml.utils.packages import version
@@ -35,6 +35,7 @@ def evaluate(
     users: IntArray | None = None,
     label: str | None = None,
     n_threads: int | None = None,
+    rank: Callable[..., Ranks] = rank_held_out,
 ) -> Report:
     """Rank held-out items among the full catalogue and report metrics.
 
@@ -63,6 +64,8 @@ def evaluate(
         The model's name in tables; its own name by default.
     n_threads
         Threads; all cores by default.
+    rank
+        What ranks: `rank_held_out`, or something that is called in the same way and ranks elsewhere.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def evaluate(
     train, test = as_interactions(train), as_interactions(test)
     valid = None if valid is None else as_interactions(valid)
     masks = {"train": train} | ({"valid": valid} if valid is not None and rules.masks_validation else {})
-    ranks = rank_held_out(
+    ranks = rank(
         model,
         train,
         test,
@@ -160,11 +163,35 @@ def validation_value(ranks: Ranks, metric: str) -> float:
     >>> round(validation_value(Ranks.from_places([[0, 1, 7]]), "P@3"), 3)
     0.667
     """
+    return mean_of_sums(validation_sums(ranks, metric))
+
+
+def validation_sums(ranks: Ranks, metric: str) -> FloatArray:
+    """Return sum and number of the users' values under the released protocol and the text's; shape (2, 2).
+
+    Those of several groups of users may be added.
+
+    Examples
+    --------
+    >>> validation_sums(Ranks.from_places([[0, 1, 7]]), "P@3")[0].round(2).tolist()
+    [0.67, 1.0]
+    """
     chosen = select(metric)
-    for protocol in ("released", "text"):
-        values = chosen.compute(MetricInput(ranks, PROTOCOLS[protocol]))[0][metric]
-        if not np.isnan(values).all():
-            return float(np.nanmean(values))
+    found = [chosen.compute(MetricInput(ranks, PROTOCOLS[name]))[0][metric] for name in ("released", "text")]
+    return np.array([[np.nansum(values), (~np.isnan(values)).sum()] for values in found], dtype=np.float64)
+
+
+def mean_of_sums(sums: FloatArray) -> float:
+    """Return the mean value from what `validation_sums` gave: of the first protocol for which a user counts.
+
+    Examples
+    --------
+    >>> mean_of_sums(np.array([[0.0, 0.0], [1.0, 2.0]]))
+    0.5
+    """
+    for total, count in sums.tolist():
+        if count:
+            return float(total / count)
     raise DataError("no user has a validation positive: there is nothing to choose by")
 
 

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import REORDER, cached_njit
-from dpcml.kernels.gradients import diversity_slope
+from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
+from dpcml.kernels.gradients import Objective, diversity_slope
 from dpcml.kernels.mining import ALL, SIMILAR, SIMILAR_DRAW
+from dpcml.kernels.optimizer import OptimizerSteps
 from dpcml.kernels.random import below, bits_of, choose, uniform
+from dpcml.utils.arrays import FloatArray
+
+# Where a division is checked, a loop is not vectorised, and its sums keep their order: the bits of fold-in rest on it.
+CHECKED: dict[str, Any] = {**TRAINING, "error_model": "python"}
 
 
-@cached_njit(nogil=True, fastmath=REORDER)
-def fold_in(vectors, items, attraction, similar, key, n_candidates, n_negatives, choice, objective, steps):
+def fold_in(
+    vectors: FloatArray,
+    items: FloatArray,
+    attraction: FloatArray,
+    similar: FloatArray,
+    key: np.uint64,
+    n_candidates: int,
+    n_negatives: int,
+    choice: int,
+    objective: Objective,
+    steps: OptimizerSteps,
+) -> float:
     """Train a user's vectors on the liked items and sampled negatives; returns the mean hinge of the last step.
 
     Parameters
@@ -34,23 +51,36 @@ def fold_in(vectors, items, attraction, similar, key, n_candidates, n_negatives,
         `Objective` and `OptimizerSteps` as in training. The diversity hinge counts once per liked item.
     """
     n_vectors, dim = vectors.shape
-    n_liked = len(attraction)
+    columns = np.ascontiguousarray(items.T, dtype=np.float32)
+    squares, cross, near = np.zeros((3, len(items)), dtype=np.float32)
+    nearest, chosen = np.empty(len(items), dtype=np.int64), np.empty(n_candidates, dtype=np.int64)
+    weights = np.empty(n_candidates, dtype=np.float64)
+    gradient, first, second = np.zeros((3, n_vectors, dim), dtype=np.float32)
+    halves = np.empty((n_vectors, n_vectors), dtype=np.float32)
+    hinge: float = _fold_in(
+        vectors, items, attraction, similar, key, n_negatives, choice, objective, steps, columns, squares, cross, near,
+        nearest, chosen, weights, gradient, first, second, halves,
+    )  # fmt: skip
+    return hinge
+
+
+@cached_njit(**CHECKED)
+def _fold_in(
+    vectors, items, attraction, similar, key, n_negatives, choice, objective, steps, columns, squares, cross, near,
+    nearest, chosen, weights, gradient, first, second, halves,
+):  # fmt: skip
+    n_vectors, dim = vectors.shape
+    n_liked, n_candidates = len(attraction), len(chosen)
     pool = len(items) - n_liked
-    columns = np.empty((dim, len(items)), dtype=np.float32)
-    squares = np.zeros(len(items), dtype=np.float32)
     for i in range(len(items)):
         for k in range(dim):
-            columns[k, i] = items[i, k]
             squares[i] += items[i, k] ** 2
-    cross = np.empty(len(items), dtype=np.float32)
-    near, nearest = np.empty(len(items), dtype=np.float32), np.empty(len(items), dtype=np.int64)
-    weights = np.empty(n_candidates, dtype=np.float64)
-    chosen = np.empty(n_candidates, dtype=np.int64)
-    first, second = np.zeros((2, n_vectors, dim), dtype=np.float32)
     hinge = np.float32(0)
     for step in range(len(steps.rate)):
         _assign_items(vectors, columns, squares, cross, near, nearest)
-        gradient = np.zeros((n_vectors, dim), dtype=np.float32)
+        for c in range(n_vectors):
+            for k in range(dim):
+                gradient[c, k] = 0
         hinge = np.float32(0)
         for p in range(n_liked):
             place = step * n_liked + p
@@ -73,12 +103,12 @@ def fold_in(vectors, items, attraction, similar, key, n_candidates, n_negatives,
             if weight:
                 _add_difference(gradient, nearest[p], vectors, items, p, weight)
         if n_vectors > 1 and objective.weight > 0:
-            _add_diversity(gradient, vectors, objective, np.float32(n_liked))
+            _add_diversity(gradient, vectors, objective, np.float32(n_liked), halves)
         _adam(vectors, gradient, first, second, steps, step, objective.users_on_sphere)
     return hinge / np.float32(n_liked)
 
 
-@cached_njit(fastmath=REORDER)
+@njit(**CHECKED)
 def _assign_items(vectors, columns, squares, cross, near, nearest):
     """Write each item's squared distance to the nearest vector, and the number of that vector.
 
@@ -90,7 +120,8 @@ def _assign_items(vectors, columns, squares, cross, near, nearest):
         own = np.float32(0)
         for k in range(dim):
             own += vectors[c, k] ** 2
-        cross[:] = 0
+        for i in range(len(cross)):
+            cross[i] = 0
         for k in range(0, whole, 4):
             a, b, x, y = vectors[c, k], vectors[c, k + 1], vectors[c, k + 2], vectors[c, k + 3]
             for i in range(len(cross)):
@@ -105,7 +136,7 @@ def _assign_items(vectors, columns, squares, cross, near, nearest):
                 nearest[i] = c
 
 
-@cached_njit()
+@njit(**PLAIN)
 def _move_nearest(chosen, near, count):
     """Move the ``count`` candidates nearest to the user to the front, nearest first."""
     for place in range(count):
@@ -118,7 +149,7 @@ def _move_nearest(chosen, near, count):
         chosen[place] = nearest
 
 
-@cached_njit()
+@njit(**PLAIN)
 def _sample_similar(pool_weights, key, place, weights):
     """Return one of the candidates, sampled in proportion to its weight; uniformly if all weights are 0."""
     total = 0.0
@@ -133,21 +164,21 @@ def _sample_similar(pool_weights, key, place, weights):
     return below(bits_of(key, place, chosen), len(pool_weights))
 
 
-@njit(fastmath=REORDER, inline="always")
+@njit(inline="always")
 def _add_difference(gradient, c, vectors, others, other, weight):
     """Add the gradient of ``weight / 2`` times the squared distance of vector ``c`` to another row."""
     for k in range(vectors.shape[1]):
         gradient[c, k] += weight * (vectors[c, k] - others[other, k])
 
 
-@cached_njit(fastmath=REORDER)
-def _add_diversity(gradient, vectors, objective, times):
+@njit(**CHECKED)
+def _add_diversity(gradient, vectors, objective, times, halves):
     """Add the gradient of the DCRS hinge, on the mean over pairs or on each pair."""
     n = len(vectors)
-    halves = np.zeros((n, n), dtype=np.float32)
     mean = np.float32(0)
     for a in range(n):
         for b in range(n):
+            halves[a, b] = 0
             for k in range(vectors.shape[1]):
                 halves[a, b] += (vectors[a, k] - vectors[b, k]) ** 2 / 2
             mean += halves[a, b] / np.float32(n * (n - 1))
@@ -159,7 +190,7 @@ def _add_diversity(gradient, vectors, objective, times):
                 _add_difference(gradient, a, vectors, vectors, b, slope * weight)
 
 
-@cached_njit(fastmath=REORDER)
+@njit(**CHECKED)
 def _adam(vectors, gradient, first, second, steps, step, on_sphere):
     """Take a step of Adam and project the vectors onto the sphere or into the ball."""
     beta_1, beta_2, one = steps.beta_1, steps.beta_2, np.float32(1)
@@ -171,4 +202,10 @@ def _adam(vectors, gradient, first, second, steps, step, on_sphere):
             vectors[c, k] -= steps.rate[step] * first[c, k] / (np.sqrt(second[c, k]) + steps.epsilon[step])
             square += vectors[c, k] ** 2
         if on_sphere or square > one:
-            vectors[c] *= one / np.sqrt(square)
+            _scale(vectors, c, one / np.sqrt(square))
+
+
+@njit(**PLAIN)  # with REORDER, each product with a reciprocal may become a division, which rounds otherwise
+def _scale(vectors, c, factor):
+    for k in range(vectors.shape[1]):
+        vectors[c, k] *= factor

@@ -8,10 +8,13 @@ from dpcml.kernels.compilation import cached_njit
 
 
 @cached_njit(nogil=True)
-def cosine_neighbours(user_ptr, items, item_ptr, users, shrink, neighbours, similarities, start, stop):
+def cosine_neighbours(
+    user_ptr, items, item_ptr, users, by_user, by_item, squares, shrink, neighbours, similarities, start, stop
+):
     """Find the k nearest neighbours of each item by shrunk cosine similarity.
 
-    The similarity of i and j is ``n_ij / (sqrt(n_i n_j) + shrink)``; ties go to the lower position.
+    The similarity of i and j is ``sum_u c_ui c_uj / (sqrt(sum_u c_ui^2 sum_u c_uj^2) + shrink)``, where c is the
+    confidence of a positive, 1 without weights; ties go to the lower position.
 
     Parameters
     ----------
@@ -19,13 +22,18 @@ def cosine_neighbours(user_ptr, items, item_ptr, users, shrink, neighbours, simi
         CSR of the items of each user.
     item_ptr, users
         CSR of the users of each item.
+    by_user, by_item
+        Confidence of the positives of both, above 0; or of length 0 where it is 1 for all.
+    squares
+        Sum of the squared confidences of each item, float64.
     shrink
         Added to the denominator, to damp pairs with few common users.
     neighbours, similarities
         Outputs of shape (items, k): positions, -1 where there are fewer, and similarities, 0 there.
     """
     n_items = len(item_ptr) - 1
-    counts = np.zeros(n_items, np.int64)
+    weighted = len(by_user) > 0
+    shared = np.zeros(n_items, np.float64)
     touched = np.empty(n_items, np.int64)
     for i in range(start, stop):
         n_touched = 0
@@ -33,18 +41,17 @@ def cosine_neighbours(user_ptr, items, item_ptr, users, shrink, neighbours, simi
             u = users[a]
             for b in range(user_ptr[u], user_ptr[u + 1]):
                 j = items[b]
-                if counts[j] == 0:
+                if shared[j] == 0:
                     touched[n_touched] = j
                     n_touched += 1
-                counts[j] += 1
-        counts[i] = 0
+                shared[j] += by_item[a] * by_user[b] if weighted else 1.0
+        shared[i] = 0
         near = np.sort(touched[:n_touched])
         value = np.empty(n_touched, np.float64)
-        own = item_ptr[i + 1] - item_ptr[i]
         for t in range(n_touched):
             j = near[t]
-            value[t] = counts[j] / (np.sqrt(own * (item_ptr[j + 1] - item_ptr[j])) + shrink)
-            counts[j] = 0
+            value[t] = shared[j] / (np.sqrt(squares[i] * squares[j]) + shrink)
+            shared[j] = 0
         keep_largest(near, value, neighbours[i], similarities[i])
 
 

@@ -11,7 +11,7 @@ from numba import njit
 from dpcml.kernels.compilation import TRAINING
 from dpcml.kernels.partition import group_of, sort_by_group
 from dpcml.kernels.random import bits_of, choose, uniform
-from dpcml.kernels.sampling import prefetch_positives
+from dpcml.kernels.sampling import confidence_of, prefetch_positives
 from dpcml.kernels.simd import FLOATS_PER_LINE, nearest_distances, prefetch_row
 
 ALL, CLOSEST, SIMILAR, HARDEST = 0, 1, 2, 3  # negative selection: which candidates become negatives
@@ -135,23 +135,24 @@ def write_terms(items, data, objective, work, k, first, thread, constants):
     """Write the gradient terms of positive ``k``: one per negative, from column ``first`` on, then the positive's.
 
     A term has an item, the user's vector nearest to it, and a weight: -2 for a negative within the margin, 2 per such
-    negative for the positive, 0 for none.
+    negative for the positive, 0 for none; all times the confidence of the positive.
     """
     n_vectors, _, n_negatives = constants
-    negative_weight = np.float32(-2) * objective.term_weight
     chosen, near, squares = work.chosen, work.near[thread], items.squares
     term_item, term_vector, term_weight, hinge = work.term_item, work.term_vector, work.term_weight, work.hinge
-    item = np.int64(work.pairs[k, 1])
+    user, item = np.int64(work.pairs[k, 0]), np.int64(work.pairs[k, 1])
+    confidence = confidence_of(data, user, item)
+    each = objective.term_weight * confidence
     distance = near[0, 0] + squares[item] + objective.margin
-    loss, positive_weight = np.float32(0), data.attraction[item]
+    loss, positive_weight = np.float32(0), data.attraction[item] * confidence
     at = k * (n_negatives + 1)
     for column in range(first, first + n_negatives):
         value = distance - near[0, column] - squares[chosen[k, column]]
         term_item[at], term_vector[at] = chosen[k, column], _nearest_vector(near, column, n_vectors)
-        term_weight[at] = negative_weight if value > 0 else np.float32(0)
+        term_weight[at] = np.float32(-2) * each if value > 0 else np.float32(0)
         positive_weight -= term_weight[at]
         if not value <= 0:  # so that NaN shows in the loss
-            loss += objective.term_weight * value
+            loss += each * value
         at += 1
     term_item[at], term_vector[at], term_weight[at] = item, _nearest_vector(near, 0, n_vectors), positive_weight
     hinge[k] = loss

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.kernels.compilation import NO_NAN, REORDER, cached_njit
+from dpcml.kernels.compilation import NO_NAN, PLAIN, TRAINING, cached_njit
 from dpcml.kernels.ranking import insert
 from dpcml.kernels.sampling import is_positive
 
 CHUNK = 256  # items that are skipped together if none scores above the last of the list
 
 
-@cached_njit(nogil=True, fastmath=NO_NAN)
+@cached_njit(**{**PLAIN, "fastmath": NO_NAN})
 def score_by_nearest(cross, user_squares, item_squares, scores, start, stop):
     """Compute minus the squared distance of each item to the nearest of a user's vectors, from inner products.
 
@@ -40,7 +40,7 @@ def score_by_nearest(cross, user_squares, item_squares, scores, start, stop):
             out[i] -= item_squares[i]
 
 
-@cached_njit(nogil=True, fastmath=REORDER)
+@cached_njit(**TRAINING)
 def nearest_of_pairs(users, items, rows, columns, found, start, stop):
     """Find the nearest of a user's vectors for pairs of a user and an item; ties go to the first.
 

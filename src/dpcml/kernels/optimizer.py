@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import TRAINING, cached_njit
+from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
 from dpcml.kernels.simd import FLOATS_PER_LINE, LANES, load, prefetch_row_for_write, splat, sqrt, store, total
 from dpcml.utils.arrays import FloatArray, IntArray
 
@@ -136,7 +136,7 @@ def _row_updater(update: Callable[..., Any]) -> Callable[..., Any]:
 update_by_adam, update_by_adagrad = _row_updater(_adam), _row_updater(_adagrad)
 
 
-@cached_njit(nogil=True)
+@cached_njit(**PLAIN)
 def move_average(average, values, weight, start, stop):
     """Move the rows ``start`` to ``stop`` of an average towards new values by a weight."""
     for row in range(start, stop):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import TRAINING, cached_njit
+from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
 from dpcml.kernels.simd import prefetch
 from dpcml.utils.arrays import IntArray
 
@@ -83,14 +83,14 @@ def shares(n_threads: int) -> IntArray:
     return np.array(starts)
 
 
-@cached_njit(nogil=True)
+@cached_njit(**PLAIN)
 def gather(values, places, out, start, stop):
     """Write ``values[places[k]]`` to ``out[k]`` for ``start <= k < stop``."""
     for k in range(start, stop):
         out[k] = values[places[k]]
 
 
-@cached_njit(nogil=True)
+@cached_njit(**PLAIN)
 def write_runs(users, items, starts, runs, ends, out, start, stop):
     """Write user and items of the runs ``runs[start:stop]`` to the epoch order.
 

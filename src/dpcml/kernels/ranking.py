@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import cached_njit
+from dpcml.kernels.compilation import PLAIN, cached_njit
 
 
-@cached_njit(nogil=True)
+@cached_njit(**PLAIN)
 def rank_counts(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, start, stop):
     """Count, for each held-out item, the candidates with a higher score and those with the same score.
 
@@ -58,7 +58,7 @@ def rank_counts(scores, users, seen_ptr, seen, held_ptr, held, ahead, tied, star
     return valid
 
 
-@cached_njit(nogil=True)
+@cached_njit(**PLAIN)
 def top_k(scores, users, seen_ptr, seen, best, best_scores, start, stop):
     """Find the items with the highest scores, best first; ties go to the lower position.
 
@@ -107,7 +107,7 @@ def insert(best, best_scores, row, found, item, score):
     best[row, place] = item
 
 
-@cached_njit(nogil=True)
+@cached_njit(**PLAIN)
 def add_standardised(scores, seen_ptr, seen, weight, total, start, stop):
     """Add weighted scores to a total, after scaling each row to mean 0 and variance 1 over the items not seen.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import TRAINING, cached_njit
+from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
 from dpcml.kernels.random import GOLDEN, below, bits_of, mix, uniform
 from dpcml.kernels.simd import prefetch
 from dpcml.utils.arrays import FloatArray, IntArray
@@ -22,6 +22,7 @@ class Positives(NamedTuple):
     indptr: IntArray  # (users + 1,)
     filters: IntArray  # uint64 words; each positive sets two bits in one of its user's words
     attraction: FloatArray  # (items,) float32: weight by which a positive is attracted whatever the negatives
+    confidence: FloatArray  # (positives,) float32: factor of all terms of a positive, or (0,) where it is 1 for all
 
 
 class Candidates(NamedTuple):
@@ -32,7 +33,7 @@ class Candidates(NamedTuple):
     n_items: int
 
 
-@cached_njit(nogil=True)
+@cached_njit(**PLAIN)
 def fill_filters(indptr, items, filters):
     """Set the two bits of every positive in its user's filter."""
     for user in range(len(indptr) - 1):
@@ -78,9 +79,9 @@ def prefetch_positives(data, user):
     prefetch(data.items, data.indptr[user + 1] - 1)
 
 
-@cached_njit()
-def is_positive(items, low, high, item):
-    """Return whether an item is in ``items[low:high]``, which is sorted.
+@njit(inline="always")
+def place_of(items, low, high, item):
+    """Return the last place in ``items[low:high]``, which is sorted, with an item up to this one, else the first place.
 
     A binary search without branches: half of them would be mispredicted.
     """
@@ -89,7 +90,21 @@ def is_positive(items, low, high, item):
         half = left >> 1
         low += half if items[np.uint64(low + half)] <= item else 0
         left -= half
-    return left > 0 and items[np.uint64(low)] == item
+    return low
+
+
+@cached_njit()
+def is_positive(items, low, high, item):
+    """Return whether an item is in ``items[low:high]``, which is sorted."""
+    return low < high and items[np.uint64(place_of(items, low, high, item))] == item
+
+
+@njit(inline="always")
+def confidence_of(data, user, item):
+    """Return the factor of a positive of the user."""
+    if len(data.confidence) == 0:
+        return np.float32(1)
+    return data.confidence[place_of(data.items, data.indptr[user], data.indptr[user + 1], item)]
 
 
 @cached_njit()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,16 +18,18 @@ from dpcml.models.base import Recommender
 from dpcml.models.dpcml import DPCML
 from dpcml.models.ease import EASE
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.models.parameters import MODELS, current_params, register
+from dpcml.models.nested import from_plain, named, nested_params, to_plain, unfitted, with_nested_params
+from dpcml.models.parameters import register
+from dpcml.models.runners import runner_of
 from dpcml.retrieval.aspects import Aspects
+from dpcml.retrieval.content import ContentRidge
 from dpcml.retrieval.explain import Reason
-from dpcml.retrieval.profile import Interest
 from dpcml.retrieval.request import UserBatch
 from dpcml.training.checkpoint import Checkpoint
 from dpcml.training.trainer import FitOptions
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, check_array, positive
-from dpcml.utils.errors import DataError, ParameterError, did_you_mean
+from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.threads import thread_count
 
 
@@ -44,7 +46,7 @@ class Blend(Recommender):
     Parameters
     ----------
     models
-        Unfitted models, at least one; ``[DPCML(), EASE()]`` by default.
+        Unfitted models, at least one; ``[DPCML(), EASE(beta=None)]`` by default.
     weights
         One for each model; they are scaled to sum 1. By default they are found on the validation part, or equal if
         `fit` gets none. To train on everything, find them on a split first: ``found.settled().fit(everything)``.
@@ -75,6 +77,7 @@ class Blend(Recommender):
     n_threads: int | None = None
 
     users_per_block = 1024
+    uses_weights = True  # members that do not say so
 
     def _check(self) -> None:
         metric_cutoff(self.metric)
@@ -86,7 +89,7 @@ class Blend(Recommender):
             raise ParameterError(f"models={self.models!r}: pass a list of models, such as [DPCML(), EASE()]")
         if self.weights is None:
             return
-        if np.ndim(self.weights) != 1 or len(self.weights) != len(self._given()):
+        if not isinstance(self.weights, (list, tuple, np.ndarray)) or len(self.weights) != len(self._given()):
             raise ParameterError(f"weights={self.weights!r}: pass one number for each of {len(self._given())} models")
         for weight in self.weights:
             positive("weights", weight, or_zero=True)
@@ -96,21 +99,26 @@ class Blend(Recommender):
     # Members and their parameters
 
     def _given(self) -> list[Recommender]:
-        return [DPCML(), EASE()] if self.models is None else list(self.models)
+        return [DPCML(), EASE(beta=None)] if self.models is None else list(self.models)
 
     def _copies(self) -> list[Recommender]:
         """Return unfitted copies of the models, with this model's seed and threads."""
         ours = {name: getattr(self, name) for name in ("random_state", "n_threads") if getattr(self, name) is not None}
-        copies = [_copy(model) for model in self._given()]
-        for copy in copies:
-            known = copy.get_params(deep=False)
-            copy.set_params(**{name: value for name, value in ours.items() if name in known})
+        copies = [unfitted(model) for model in self._given()]
+        for one in copies:
+            known = one.get_params(deep=False)
+            one.set_params(**{name: value for name, value in ours.items() if name in known})
         return copies
 
     @property
     def iterative(self) -> bool:  # type: ignore[override]
         """Whether a member is trained in epochs, so that checkpoints and callbacks apply."""
         return any(model.iterative for model in self._given())
+
+    @property
+    def takes_runner(self) -> bool:  # type: ignore[override]
+        """Whether one of the models is trained by the engine."""
+        return any(model.takes_runner for model in self._given())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the hyper-parameters by name; with ``deep`` also those of the models, as ``ease__l2``.
@@ -123,10 +131,8 @@ class Blend(Recommender):
         >>> Blend([EASE(l2=7.0)]).get_params()["ease__l2"]
         7.0
         """
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, model in _named(self.models or ()).items() if deep else ():
-            found |= {f"{name}__{key}": value for key, value in model.get_params().items()}
-        return found
+        own = super().get_params(deep=False)
+        return own | nested_params(self.models or ()) if deep else own
 
     def known_params(self) -> dict[str, Any]:
         """Return every hyper-parameter that `set_params` takes, also those of the default models.
@@ -142,7 +148,7 @@ class Blend(Recommender):
         """Return the hyper-parameters as plain data, from which `from_arrays` builds the model."""
         plain = self.get_params(deep=False)
         if self.models is not None:
-            plain["models"] = [{"model": one.name, "parameters": one.plain_params()} for one in self.models]
+            plain["models"] = [to_plain(one) for one in self.models]
         if self.weights is not None:
             plain["weights"] = [float(weight) for weight in self.weights]
         return plain
@@ -163,43 +169,15 @@ class Blend(Recommender):
         ...
         dpcml.utils.errors.ParameterError: Blend has no member 'eas': did you mean 'ease'?
         """
-        nested: dict[str, dict[str, Any]] = {}
-        values = self._with_prefixes(values)
-        for name in [name for name in values if "__" in name]:
-            member, _, key = name.partition("__")
-            nested.setdefault(member, {})[key] = values.pop(name)
-        if nested:
-            copies = [_copy(model) for model in values.get("models") or self._given()]
-            named = _named(copies)
-            for member, changes in nested.items():
-                if member not in named:
-                    raise ParameterError(f"Blend has no member {member!r}: {did_you_mean(member, named)}")
-                named[member].set_params(**changes)
-            values["models"] = copies
-        known = self.get_params(deep=False)
-        for name in values:
-            if name not in known:
-                raise ParameterError(f"Blend has no parameter {name!r}: {did_you_mean(name, self.known_params())}")
-        type(self)(**{**known, **values})  # checks all of them before any is changed
-        for name, value in values.items():
-            setattr(self, name, value)
-        return self
-
-    def _with_prefixes(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters, with the member's name before those that only one member has."""
-        members = _named(values.get("models") or self._given())
-        own, prefixed = {field.name for field in fields(self)}, dict[str, Any]()
-        for name, value in values.items():
-            having = [member for member, model in members.items() if name in model.get_params(deep=False)]
-            prefixed[f"{having[0]}__{name}" if name not in own and len(having) == 1 else name] = value
-        return prefixed
+        own = self.get_params(deep=False)
+        return super().set_params(**with_nested_params(values.get("models") or self._given(), own, values))
 
     # Training
 
     def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
         members = self._copies()
-        in_epochs = [name for name, member in _named(members).items() if member.iterative]
-        for name, member in _named(members).items():
+        in_epochs = [name for name, member in named(members).items() if member.iterative]
+        for name, member in named(members).items():
             if name not in in_epochs:
                 member.fit(train, valid, progress=options.progress)
                 continue
@@ -210,6 +188,7 @@ class Blend(Recommender):
                 resume=options.resume,
                 callbacks=options.callbacks,
                 progress=options.progress,
+                runner=runner_of(options) if member.takes_runner else None,
             )
             if name == in_epochs[0]:
                 self.history_ = member.history_  # type: ignore[attr-defined]
@@ -243,11 +222,24 @@ class Blend(Recommender):
         for member in self.members_:
             grow = getattr(member, "partial_fit", None)
             if grow is None:
-                member.fit(both, progress=False)
+                placed = hasattr(member, "content_")
+                member.set_params(**member._found_params()).fit(both, progress=False)  # there is no validation part now
+                if placed:  # items that nobody likes still
+                    member._add_items(both, ContentRidge.of(both))
             else:
                 grow(new, **options)
         self.train_ = both
         return self
+
+    def _add_items(self, both: Interactions, ridge: ContentRidge) -> None:
+        for member in self.members_:
+            member._add_items(both, ridge)
+            member.train_ = both
+
+    def check_can_add_items(self) -> None:
+        """Raise a `ParameterError` if `add_items` does not work for one of the models."""
+        for model in self._given():
+            model.check_can_add_items()
 
     # Arrays
 
@@ -257,7 +249,7 @@ class Blend(Recommender):
     def to_arrays(self) -> dict[str, Array]:
         """Return the weights, and the arrays of each member with its name in front: ``ease.weights_``."""
         arrays = super().to_arrays()
-        for name, member in _named(self.members_).items():
+        for name, member in named(self.members_).items():
             arrays |= {f"{name}.{key}": array for key, array in member.to_arrays().items()}
         return arrays
 
@@ -268,13 +260,13 @@ class Blend(Recommender):
         """Return a fitted model from what `to_arrays` returned; see `Recommender.from_arrays`."""
         given = dict(parameters or {})
         if given.get("models") is not None:
-            given["models"] = [_from_plain(one) for one in given["models"]]
+            given["models"] = [from_plain(one) for one in given["models"]]
         return super().from_arrays(arrays, train, given)
 
     def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
         self.members_ = self._copies()
         self.weights_ = check_array(arrays, "weights_", (len(self.members_),), "f")
-        for name, member in _named(self.members_).items():
+        for name, member in named(self.members_).items():
             member.train_ = self.train_
             start = f"{name}."
             member._set_arrays({key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)})
@@ -339,13 +331,13 @@ class Blend(Recommender):
             raise AttributeError(f"this Blend has no {name}: no member is fitted that knows interests")
         return np.asarray(getattr(found, name))
 
-    def interests(self, user: Any) -> list[Interest]:
+    def interests(self, user: Any, *, as_frame: bool = False) -> Any:
         """Return a user's interests, largest share first; see `MultiInterest.interests`."""
-        return self._with_interests().interests(user)
+        return self._with_interests().interests(user, as_frame=as_frame)
 
-    def interests_new(self, history: Any) -> list[Interest]:
+    def interests_new(self, history: Any, *, as_frame: bool = False) -> Any:
         """Return the interests of a user who was not in the training data, from the items they like."""
-        return self._with_interests().interests_new(history)
+        return self._with_interests().interests_new(history, as_frame=as_frame)
 
     def nearest_interest(self, users: Any, items: Any) -> IntArray:
         """Return which of a user's vectors is nearest to an item, see `MultiInterest.nearest_interest`."""
@@ -372,35 +364,6 @@ class Blend(Recommender):
         if found is not None:
             found.batch_vectors(users)  # once for scores, interests and reasons
         return super()._best(users, n, allowed, exclude_seen)
-
-
-def _named(models: Sequence[Recommender]) -> dict[str, Recommender]:
-    """Return models by name; a second one of the same kind gets a number."""
-    found: dict[str, Recommender] = {}
-    for model in models:
-        same = sum(type(one) is type(model) for one in found.values())
-        found[f"{model.name}_{same + 1}" if same else model.name] = model
-    return found
-
-
-def _copy(model: Recommender) -> Recommender:
-    return type(model)(**model.get_params(deep=False))
-
-
-def _from_plain(plain: Any) -> Recommender:
-    """Return the unfitted model that an entry of `Blend.plain_params` describes."""
-    if isinstance(plain, Recommender):
-        return plain
-    name, parameters = plain["model"], plain["parameters"]
-    if name not in MODELS:
-        raise DataError(
-            f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}; import the module that registers it"
-        )
-    kind = MODELS[name]
-    if parameters.get("models") is not None:
-        parameters = {**parameters, "models": [_from_plain(one) for one in parameters["models"]]}
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
-    return kind().set_params(**current_params(kind, values, warn=False))
 
 
 def _checkpoint(options: FitOptions, below: str) -> str | Path | Checkpoint | None:

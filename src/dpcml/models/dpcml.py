@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from dpcml.data.interactions import Interactions
-from dpcml.evaluation.evaluate import validation
+from dpcml.models.adaptive import MOST_VECTORS, RATES, adaptive_counts, best_rate
 from dpcml.models.base import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.parameters import Removed, register
-from dpcml.retrieval.exact import VectorScorer
 from dpcml.training.engine import TrainConfig
-from dpcml.training.init import between_clusters, spectral_items, spectrum_of, user_clusters
-from dpcml.utils.arrays import FloatArray, IntArray, every_kth
+from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.checks import at_least, bounds, choice, positive
 
 Bounds = tuple[float | None, float | None]
-RATES = (0.75, 1.5, 3.0)  # adaptive vectors per root of a user's number of positives
-MOST_VECTORS = 12  # of a user whose number of vectors is adaptive
-RATE_DIM, RATE_USERS = 32, 2000  # coordinates and users by which rates are compared
-GAIN = 1.1  # clearly better
 
 
 @register("dpcml")
@@ -120,15 +112,15 @@ class DPCML(MultiInterest):
         [1, 2, 6, 6]
         """
         if self.n_vectors == "adaptive":
-            return _counts(per_user, float(vars(self).get("vector_rate_", RATES)[0]))
+            rate = vars(self).get("vector_rate_", (self.vector_rate or RATES[0],))[0]
+            return adaptive_counts(per_user, float(rate))
         return super().vector_counts(per_user)
 
     def _adapt(self, train: Interactions, valid: Interactions | None) -> None:
         if self.n_vectors == "adaptive":
             rate = self.vector_rate or RATES[0]
             if self.vector_rate is None and valid is not None and self.init == "clusters":
-                counts = partial(_counts, train.per_user)
-                rate = _vector_rate(train, valid, self.metric, RATES, counts, n_threads=self.n_threads)
+                rate = best_rate(train, valid, self.metric, self.n_threads)
             self.vector_rate_ = np.array([rate], dtype=np.float32)
 
     def _found_params(self) -> dict[str, Any]:
@@ -140,9 +132,8 @@ class DPCML(MultiInterest):
 
     def train_config(self, train: Interactions) -> TrainConfig:
         """Return what an epoch of training does on some data."""
-        return self._config(
-            train,
-            margin=self.margin_for(train),
+        return replace(
+            super().train_config(train),
             users_on_sphere=self.projection == "sphere",
             diversity=bounds("diversity", self.diversity),
             diversity_weight=self.diversity_weight,
@@ -191,7 +182,7 @@ class CML(MultiInterest):
 
     def train_config(self, train: Interactions) -> TrainConfig:
         """Return what an epoch of training does on some data."""
-        return self._config(train, margin=self.margin_for(train), users_on_sphere=self.projection == "sphere")
+        return replace(super().train_config(train), users_on_sphere=self.projection == "sphere")
 
 
 @register("gfja")
@@ -238,10 +229,10 @@ class GFJA(MultiInterest):
 
     def train_config(self, train: Interactions) -> TrainConfig:
         """Return what an epoch of training does on some data."""
-        return self._config(
-            train,
-            margin=2 * self.margin_for(train),
-            users_on_sphere=True,
+        config = super().train_config(train)
+        return replace(
+            config,
+            margin=2 * config.margin,
             items_on_sphere=True,
             diversity=bounds("diversity", self.diversity),
             diversity_weight=self.diversity_weight,
@@ -257,52 +248,3 @@ def _check_diversity(diversity: Any, weight: Any, per: Any) -> None:
     bounds("diversity", diversity)
     positive("diversity_weight", weight, or_zero=True)
     choice("diversity_per", per, ("user", "pair"))
-
-
-def _counts(per_user: IntArray, rate: float) -> IntArray:
-    """Return adaptive numbers of vectors: at most eight times the rate, and `MOST_VECTORS`."""
-    most = min(int(8 * rate), MOST_VECTORS)
-    return np.clip(np.round(rate * np.sqrt(per_user)), 1, most).astype(np.int64)
-
-
-def _vector_rate(
-    train: Interactions,
-    valid: Interactions,
-    metric: str,
-    rates: Sequence[float],
-    counts: Callable[[float], IntArray],
-    *,
-    n_threads: int | None = None,
-) -> float:
-    """Return the rate at which users get vectors for their positives, found on the validation part without training.
-
-    It is the first rate, unless initial vectors at a larger one rank the validation part clearly better than one vector
-    per user does. That is so for data with many small groups of items that belong together, such as games and their
-    sequels: there a user needs a vector for every few items.
-
-    Parameters
-    ----------
-    train, valid
-        Positives to learn from, and held-out ones.
-    metric
-        The validation metric.
-    rates
-        Rates to try, ascending.
-    counts
-        Vectors of each user at a rate.
-    n_threads
-        Threads; all cores by default.
-    """
-    rng = np.random.default_rng(0)
-    spectrum = spectrum_of(train, RATE_DIM, rng)
-    items = spectral_items(spectrum, RATE_DIM, rng)
-    some = every_kth(np.flatnonzero(valid.per_user), RATE_USERS)
-
-    def value(n_vectors: IntArray) -> float:
-        users = between_clusters(train, items, user_clusters(train, spectrum, n_vectors), int(n_vectors.max(initial=1)))
-        return validation(VectorScorer(users, items), train, valid, metric, users=some, n_threads=n_threads)
-
-    one = value(np.ones(train.n_users, dtype=np.int64))
-    values = [value(counts(rate)) for rate in rates]
-    best = int(np.argmax(values))
-    return rates[best] if values[best] > GAIN * one else rates[0]

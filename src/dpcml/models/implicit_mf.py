@@ -13,6 +13,7 @@ from scipy import linalg, sparse
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import Recommender
 from dpcml.models.parameters import register
+from dpcml.retrieval.content import ContentRidge
 from dpcml.training.trainer import FitOptions, Trainer, TrainingError
 from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.checks import at_least, positive
@@ -44,7 +45,7 @@ class ImplicitMF(Recommender):
     def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
         learner = self._learner(train)
         trainer = Trainer.from_params(self.get_params())
-        self.history_ = trainer.fit(learner, learner, train, valid, options, self._identity())
+        self.history_ = trainer.fit(learner, learner, train, valid, options, self.identity())
         self.user_factors_, self.item_factors_ = learner.state().values()
 
     def _width(self) -> int:
@@ -63,6 +64,9 @@ class ImplicitMF(Recommender):
         rows = self._rows(users)
         return np.asarray(self.user_factors_[rows] @ self.item_factors_.T)
 
+    def _add_items(self, both: Interactions, ridge: ContentRidge) -> None:
+        self.item_factors_ = ridge.extend(self.item_factors_)
+
     def _similarity(self, columns: IntArray) -> FloatArray:
         items = self.item_factors_[:, : self.dim]  # without a bias
         items = items / np.maximum(np.linalg.norm(items, axis=1, keepdims=True), 1e-12)
@@ -75,7 +79,8 @@ class IALS(ImplicitMF):
     """Implicit alternating least squares (Hu, Koren and Volinsky, 2008), with three conjugate gradient steps per row.
 
     Minimises ``sum_ui c_ui (p_ui - x_u . y_i)^2 + l2 (sum_u |x_u|^2 + sum_i |y_i|^2)`` over all pairs, where p is 1 and
-    c is ``confidence`` for positives, 0 and 1 for all others. Needs implicit: ``pip install 'dpcml[peers]'``.
+    c is ``confidence`` for positives, 0 and 1 for all others. With weights, a positive has ``confidence`` times its
+    `Interactions.confidence`. Needs implicit: ``pip install -e '.[peers]'``.
 
     Parameters
     ----------
@@ -118,6 +123,8 @@ class IALS(ImplicitMF):
     n_threads: int | None = None
     stop_after: int | None = None
 
+    uses_weights = True
+
     def _check(self) -> None:
         super()._check()
         if self.l2 is not None:
@@ -137,7 +144,7 @@ class IALS(ImplicitMF):
                 num_threads=thread_count(self.n_threads),
                 calculate_training_loss=True,
             )
-        return ImplicitLearner(model, train, self.random_state, lambda epoch, seconds, loss: loss)
+        return ImplicitLearner(model, train.confidence, self.random_state, lambda epoch, seconds, loss: loss)
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         items = self.item_factors_.astype(np.float64)
@@ -159,7 +166,7 @@ class BPR(ImplicitMF):
     samples of a positive (u, i) and another item j, drawn by training frequency and skipped if the user likes it. The
     loss in the history is the share of pairs in the wrong order. It runs on one thread: implicit's threads write to the
     same vectors without locks, so that results with several threads would vary. Needs implicit:
-    ``pip install 'dpcml[peers]'``.
+    ``pip install -e '.[peers]'``.
 
     Parameters
     ----------
@@ -213,7 +220,7 @@ class BPR(ImplicitMF):
         def wrong(epoch: int, seconds: float, correct: int, skipped: int) -> float:
             return 1 - correct / max(train.n_positives - skipped, 1)
 
-        return ImplicitLearner(model, train, self.random_state, wrong)
+        return ImplicitLearner(model, train.csr, self.random_state, wrong)
 
 
 class ImplicitLearner:
@@ -223,20 +230,20 @@ class ImplicitLearner:
     ----------
     model
         An unfitted model of implicit.
-    train
-        Positives.
+    likes
+        Positives, with their confidence as values; shape (users, items).
     seed
         Seed of the initial factors and of every epoch, whatever was run before it.
     loss
         Computes the loss from the arguments that implicit passes to its callback after an epoch.
     """
 
-    def __init__(self, model: Any, train: Interactions, seed: int, loss: Callable[..., float]) -> None:
+    def __init__(self, model: Any, likes: sparse.csr_array, seed: int, loss: Callable[..., float]) -> None:
         # implicit wants the older kind of matrix, which it may write to
-        data, indices, indptr = (np.array(part) for part in (train.csr.data, train.indices, train.indptr))
+        data, indices, indptr = (np.array(part) for part in (likes.data, likes.indices, likes.indptr))
         if indptr[-1] < 2**31:
             indptr = indptr.astype(indices.dtype)
-        self.likes = sparse.csr_matrix((data, indices, indptr), shape=train.csr.shape)
+        self.likes = sparse.csr_matrix((data, indices, indptr), shape=likes.shape)
         self.model, self.seed, self.loss = model, seed, loss
         self._run(0, 0)  # draws the initial factors
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +62,8 @@ class ItemKNN(ItemItem):
     """Score an item by its similarity to the items that the user likes (Sarwar et al., 2001).
 
     The similarity of items i and j is ``n_ij / (sqrt(n_i n_j) + shrink)``, where n counts users who like one item or
-    both; the ``k`` largest of each item are kept.
+    both; the ``k`` largest of each item are kept. With weights, a positive counts by its `Interactions.confidence`:
+    n_ij is a sum of products, n_i one of squares, and the user's items count by theirs.
 
     Parameters
     ----------
@@ -82,14 +83,34 @@ class ItemKNN(ItemItem):
     k: int = 100
     shrink: float = 10.0
 
+    uses_weights = True
+
     def _check(self) -> None:
         at_least("k", self.k, 1)
         positive("shrink", self.shrink, or_zero=True)
 
     def _find(self, train: Interactions, by_item: sparse.csr_array, neighbours: IntArray, weights: FloatArray) -> None:
         pairs = train.indptr, train.indices, by_item.indptr, by_item.indices
+        ours, theirs, squares = _confidences(train)
         shrink = float(self.shrink)
-        over_rows(lambda a, b: cosine_neighbours(*pairs, shrink, neighbours, weights, a, b), train.n_items)
+        over_rows(
+            lambda a, b: cosine_neighbours(*pairs, ours, theirs, squares, shrink, neighbours, weights, a, b),
+            train.n_items,
+        )
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return the sums over the users' items, each times its confidence; shape (users, items)."""
+        return self._score_histories(self.check_fitted().confidence[self._rows(users)])
+
+
+def _confidences(train: Interactions) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the confidence of the positives user by user and item by item, and the sum of its squares per item."""
+    if train.weights is None:
+        none = np.zeros(0)
+        return none, none, train.per_item.astype(np.float64)
+    matrix = train.confidence.astype(np.float64)
+    squares: FloatArray = np.bincount(train.indices, matrix.data**2, train.n_items).astype(np.float64)
+    return matrix.data, matrix.T.tocsr().data, squares
 
 
 @register("rp3beta")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from subprocess import Popen
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,39 +13,37 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merge import merge
-from dpcml.evaluation.evaluate import validation
+from dpcml.models.adaptive import best_popularity, default_margin, lift, repeat_first
+from dpcml.models.background import compile_in_background
 from dpcml.models.base import Recommender
-from dpcml.models.partial import grow
-from dpcml.retrieval.ann import AnnIndex, available, best_with_index, index_of
+from dpcml.models.incremental import fold_in_solver, fold_users, grow
+from dpcml.models.runners import Runner, runner_of, train_here
+from dpcml.retrieval.ann import ItemSearch
 from dpcml.retrieval.aspects import VectorAspects
-from dpcml.retrieval.exact import Catalogue, VectorScorer, best_by_distance, nearest_scores, nearest_vector
+from dpcml.retrieval.content import ContentRidge
+from dpcml.retrieval.exact import nearest_scores, nearest_vector
 from dpcml.retrieval.explain import Reason, by_interest
-from dpcml.retrieval.fold_in import RATE, FoldIn
+from dpcml.retrieval.fold_in import FoldIn
 from dpcml.retrieval.naming import usual_shares
-from dpcml.retrieval.profile import Interest, UserProfile, distances
+from dpcml.retrieval.profile import UserProfile, interest_frame
 from dpcml.retrieval.request import UserBatch, likes_of
-from dpcml.training.engine import Engine, TrainConfig, objective_of
+from dpcml.training.engine import Engine, TrainConfig
 from dpcml.training.init import INITS
 from dpcml.training.order import default_user_run
-from dpcml.training.samplers import SAMPLERS, attraction, check_negatives, popularity_weights
+from dpcml.training.samplers import SAMPLERS, check_negatives
 from dpcml.training.trainer import FitOptions, Trainer
-from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, every_kth
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, choice, one_id, positive
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.threads import over_rows, thread_count
-
-DENSE = 0.05  # share of positives above which fold-in takes smaller steps: negatives are often unseen positives
-POPULARITY_WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2)  # tried on the validation part
-POPULARITY_WEIGHT = 0.02  # without a validation part
-POPULARITY_USERS = 5000  # of the validation part, on whom they are tried
-BY_INDEX = 100  # longest lists that are searched in an index
+from dpcml.utils.status import working
+from dpcml.utils.threads import thread_count
 
 
 @dataclass(eq=False, kw_only=True)
 class MultiInterest(Recommender):
     """A model with C vectors per user and one per item; the score of an item falls with its distance to the nearest.
 
-    A subclass adds its own parameters, ``n_vectors`` and `train_config`.
+    A subclass adds its own parameters, ``n_vectors``, and what differs in `train_config`.
 
     Parameters
     ----------
@@ -120,6 +119,8 @@ class MultiInterest(Recommender):
     n_threads: int | None = None
 
     iterative = True
+    uses_weights = True
+    takes_runner = True
     renamed_params = {"together": "max_user_run", "start": "init", "optimiser": "optimizer"}  # noqa: RUF012
     users_per_block = 1024
     ann_from: ClassVar[int] = 200_000  # catalogue size above which an index is used, once there is one
@@ -133,35 +134,21 @@ class MultiInterest(Recommender):
         """Return how many vectors users get, from their numbers of positives."""
         return np.full(len(per_user), self.n_vectors, dtype=np.int64)
 
-    @abstractmethod
     def train_config(self, train: Interactions) -> TrainConfig:
         """Return what an epoch of training does on some data; the margin is in squared distances."""
-
-    def _config(
-        self,
-        train: Interactions,
-        *,
-        margin: float,
-        users_on_sphere: bool,
-        items_on_sphere: bool = False,
-        diversity: tuple[float, float] = (-np.inf, np.inf),
-        diversity_weight: float = 0.0,
-        diversity_per_pair: bool = False,
-    ) -> TrainConfig:
-        """Return the configuration with the common parameters and some of a subclass."""
         sampler = SAMPLERS[self.negatives].with_exponent(self.popularity_exponent)
         n_candidates = self.n_candidates or sampler.default_candidates(train)
         return TrainConfig(
             sampler=sampler,
             n_candidates=n_candidates,
             n_negatives=sampler.n_negatives(n_candidates),
-            margin=margin,
+            margin=default_margin(train) if self.margin is None else self.margin,
             pull=self.pull,
-            diversity=diversity,
-            diversity_weight=diversity_weight,
-            diversity_per_pair=diversity_per_pair,
-            users_on_sphere=users_on_sphere,
-            items_on_sphere=items_on_sphere,
+            diversity=(-np.inf, np.inf),
+            diversity_weight=0.0,
+            diversity_per_pair=False,
+            users_on_sphere=True,
+            items_on_sphere=False,
             optimizer=self.optimizer,
             batch_size=self.batch_size,
             max_user_run=self.max_user_run or default_user_run(train.n_positives, train.n_users),
@@ -196,36 +183,42 @@ class MultiInterest(Recommender):
         """Return the engine that trains this model, with initial vectors."""
         rng = np.random.default_rng(self.random_state)
         counts = self.vector_counts(train.per_user)
-        users, items = INITS[self.init](train, counts, self.dim - self._lifted, rng)
+        users, items = INITS[self.init](train, counts, self.trained_dim, rng)
         return Engine(train, repeat_first(users, counts), items, self.train_config(train))
+
+    def compile_ahead(self, train: Interactions) -> Popen[bytes] | None:
+        """Start a process that compiles the training kernel, if it is not compiled yet; None otherwise."""
+        n_vectors = int(self.vector_counts(train.per_user).max(initial=1))
+        return compile_in_background(self.train_config(train), n_vectors, self.trained_dim)
 
     def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
         check_negatives(train)
-        self._adapt(train, valid)
-        engine = self.make_engine(train)
-        trainer = Trainer.from_params(self.get_params())
-        self.history_ = trainer.fit(engine, EngineScorer(engine), train, valid, options, self._identity())
-        users, items = engine.release()
+        runner = runner_of(options)
+        if runner is None:
+            self.compile_ahead(train)  # unless the validation part wants more vectors, it is the right kernel
+        with working("numbers of vectors", options.progress):
+            self._adapt(train, valid)
+        run: Runner = runner or train_here
+        users, items, self.history_ = run(self, train, valid, options)
         if self._lifted:
             weight = self.popularity
             if weight is None:
-                weight = _best_popularity(users, items, train, valid, self.metric, self.n_threads)
+                weight = best_popularity(users, items, train, valid, self.metric, self.n_threads)
             self.popularity_weight_ = np.array([weight], dtype=np.float32)
         self._keep(users, items, train)
 
     def _adapt(self, train: Interactions, valid: Interactions | None) -> None:
         """Find what depends on the data before training."""
 
-    def margin_for(self, train: Interactions) -> float:
-        """Return the margin for some data: the parameter, or one that falls with the likes per item."""
-        if self.margin is not None:
-            return self.margin
-        return float(np.clip(5 / np.sqrt(train.n_positives / train.n_items), 0.5, 1.0))
-
     @property
     def _lifted(self) -> bool:
         """Whether the last coordinate is popularity, and the others are trained."""
         return self.popularity != 0 and self.dim > 1
+
+    @property
+    def trained_dim(self) -> int:
+        """Coordinates that are trained: all, or all but that of popularity."""
+        return self.dim - self._lifted
 
     def _keep(self, users: FloatArray, items: FloatArray, train: Interactions) -> None:
         """Set the fitted vectors from trained ones, with the coordinate of popularity if the model has one."""
@@ -236,10 +229,14 @@ class MultiInterest(Recommender):
 
     def trained_items(self) -> FloatArray:
         """Return the items' vectors without the coordinate of popularity; shape (items, trained coordinates)."""
-        return np.ascontiguousarray(self.item_vectors_[:, : self.dim - self._lifted])
+        return np.ascontiguousarray(self.item_vectors_[:, : self.trained_dim])
 
     def _found_params(self) -> dict[str, Any]:
-        weight = {"popularity": _written(self.popularity_weight_)} if self.popularity is None and self._lifted else {}
+        weight = (
+            {"popularity": round(float(self.popularity_weight_[0]), 6)}
+            if self.popularity is None and self._lifted
+            else {}
+        )
         return super()._found_params() | weight
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -290,6 +287,14 @@ class MultiInterest(Recommender):
         self.train_ = both
         return self
 
+    def _add_items(self, both: Interactions, ridge: ContentRidge) -> None:
+        items = ridge.extend(self.item_vectors_)
+        lengths = np.linalg.norm(items[:, : self.trained_dim], axis=1)
+        # Predicted vectors are short, and so nearer to everybody than any learned one: they get a usual length.
+        scale = lengths[ridge.liked].mean() / np.maximum(lengths[ridge.cold], 1e-12)
+        items[ridge.cold, : self.trained_dim] *= scale[:, None]
+        self.item_vectors_ = items
+
     # Scores and vectors
 
     def _from_distance(self, scores: FloatArray) -> FloatArray:
@@ -305,7 +310,7 @@ class MultiInterest(Recommender):
         return self._from_distance(nearest_scores(self._fold(likes), self.item_vectors_))
 
     def _score_batch(self, users: UserBatch) -> FloatArray:
-        return self._from_distance(nearest_scores(self._vectors(users), self.item_vectors_))
+        return self._from_distance(nearest_scores(self.batch_vectors(users), self.item_vectors_))
 
     @property
     def multi_interest(self) -> MultiInterest | None:
@@ -332,84 +337,39 @@ class MultiInterest(Recommender):
 
     def _fold(self, likes: sparse.csr_array) -> FloatArray:
         """Return vectors for likes of shape (users, items); shape (users, C, d)."""
-        found = np.zeros((likes.shape[0], *self.user_vectors_.shape[1:]), dtype=np.float32)
-        fold: FoldIn = self._cached("fold_in", self.make_fold_in)
+        solver: FoldIn = self._cached("fold_in", lambda: fold_in_solver(self))
         items: FloatArray = self._cached("trained_items", self.trained_items)
+        return fold_users(self, solver, items, likes)
 
-        def work(first: int, last: int) -> None:
-            for k in range(first, last):
-                liked = likes.indices[likes.indptr[k] : likes.indptr[k + 1]]
-                found[k, :, : items.shape[1]] = self.fold_vectors(fold, items, liked)
-
-        over_rows(work, len(found))
-        return found
-
-    def fold_vectors(self, fold: FoldIn, items: FloatArray, liked: IntArray) -> FloatArray:
-        """Return the trained coordinates of a new user's vectors; shape (C, coordinates)."""
-        most = self.user_vectors_.shape[1]
-        count = min(int(self.vector_counts(np.array([len(liked)]))[0]), most)
-        return np.asarray(fold.vectors(items, liked, count)[np.arange(most) * (np.arange(most) < count)])
-
-    def make_fold_in(self) -> FoldIn:
-        """Return the solver for vectors of new users, with the objective of training."""
-        train = self.check_fitted()
-        config = self.train_config(train)
-        exponent, density = config.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
-        return FoldIn(
-            objective_of(config, self.dim - self._lifted),
-            config.n_candidates,
-            config.n_negatives,
-            config.sampler.choice,
-            attraction(train.per_item, config.pull),
-            popularity_weights(train.per_item, exponent) if exponent else None,
-            config.seed,
-            rate=RATE * min(1.0, DENSE / density),
-        )
-
-    def _vectors(self, users: UserBatch) -> FloatArray:
-        """Return the vectors of known or new users; shape (users, C, d)."""
+    def batch_vectors(self, users: UserBatch) -> FloatArray:
+        """Return the vectors of known or new users, computed once per batch; shape (users, C, d)."""
         if users.vectors is None:
             known = users.rows is not None
             users.vectors = self.user_vectors_[users.rows] if known else self._fold(users.likes)
         return users.vectors
 
-    def batch_vectors(self, users: UserBatch) -> FloatArray:
-        """Return the vectors of known or new users, computed once per batch; shape (users, C, d)."""
-        return self._vectors(users)
-
     def batch_profiles(self, users: UserBatch) -> list[UserProfile]:
         """Return the profiles of known or new users, made once per batch."""
-        return self._profiles(users)
+        if users.profiles is None:
+            vectors = self.batch_vectors(users)
+            users.profiles = [UserProfile(vectors[k], self.item_vectors_, users.liked(k)) for k in range(len(users))]
+        return users.profiles
 
     # Lists and interests
 
     def _best(self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool) -> tuple[IntArray, FloatArray]:
-        catalogue: Catalogue = self._cached("catalogue", lambda: Catalogue.of(self.item_vectors_))
-        if not allowed.all():
-            catalogue = catalogue.only(np.flatnonzero(allowed))
-        vectors, seen = self._vectors(users), users.seen(exclude_seen)
-        index = self._index() if n <= BY_INDEX and allowed.all() else None
-        if index is not None:
-            best, scores = best_with_index(index, vectors, catalogue, n, seen)
-        else:
-            best, scores = best_by_distance(vectors, catalogue, n, seen)
+        vectors, seen = self.batch_vectors(users), users.seen(exclude_seen)
+        best, scores = self._search().best(vectors, n, allowed, seen, by_index=self._large)
         return best, self._from_distance(scores)
 
     def _interest_aspects(self, users: UserBatch) -> VectorAspects:
-        vectors = self._vectors(users)
-        shares = np.reshape([profile.shares for profile in self._profiles(users)], vectors.shape[:2])
+        vectors = self.batch_vectors(users)
+        shares = np.reshape([profile.shares for profile in self.batch_profiles(users)], vectors.shape[:2])
         return VectorAspects(vectors, shares, self.item_vectors_)
-
-    def _profiles(self, users: UserBatch) -> list[UserProfile]:
-        """Return the profile of each user, made once per batch."""
-        if users.profiles is None:
-            vectors = self._vectors(users)
-            users.profiles = [UserProfile(vectors[k], self.item_vectors_, users.liked(k)) for k in range(len(users))]
-        return users.profiles
 
     def _reasons(self, users: UserBatch, best: IntArray) -> list[list[Reason]]:
         table = self.check_fitted().items
-        profiles = self._profiles(users)
+        profiles = self.batch_profiles(users)
         usual = self._usual()
         return [by_interest(row[row >= 0], profile, table, usual) for row, profile in zip(best, profiles, strict=True)]
 
@@ -419,8 +379,16 @@ class MultiInterest(Recommender):
         found: FloatArray = self._cached("usual", lambda: usual_shares(train.items, train.per_item))
         return found
 
-    def interests(self, user: Any) -> list[Interest]:
+    def interests(self, user: Any, *, as_frame: bool = False) -> Any:
         """Return a user's interests: the vectors with the liked items nearest to each, largest share first.
+
+        Parameters
+        ----------
+        user
+            External id of one user.
+        as_frame
+            Return a polars frame with the columns number, share, name, items and categories instead of a list of
+            `Interest`.
 
         Examples
         --------
@@ -432,7 +400,8 @@ class MultiInterest(Recommender):
         """
         train = self.check_fitted()
         users = UserBatch.known(train, train.user_rows(one_id("user", user)))
-        return self._profiles(users)[0].interests(train.items, self._usual())
+        found = self.batch_profiles(users)[0].interests(train.items, self._usual())
+        return interest_frame(found) if as_frame else found
 
     def nearest_interest(self, users: Any, items: Any) -> IntArray:
         """Return which of a user's vectors is nearest to an item, for pairs of users and items.
@@ -467,13 +436,22 @@ class MultiInterest(Recommender):
             )
         return nearest_vector(self.user_vectors_, self.item_vectors_, rows, columns)
 
-    def interests_new(self, history: Any) -> list[Interest]:
-        """Return the interests of a user who was not in the training data, from the items they like."""
+    def interests_new(self, history: Any, *, as_frame: bool = False) -> Any:
+        """Return the interests of a user who was not in the training data, from the items they like.
+
+        Parameters
+        ----------
+        history
+            External ids of the items that the user likes.
+        as_frame
+            As for `interests`.
+        """
         train = self.check_fitted()
         likes, single = likes_of(history, train)
         if not single:
             raise ParameterError("interests_new takes the history of one user: call it for each")
-        return self._profiles(UserBatch(likes))[0].interests(train.items, self._usual())
+        found = self.batch_profiles(UserBatch(likes))[0].interests(train.items, self._usual())
+        return interest_frame(found) if as_frame else found
 
     def _similarity(self, columns: IntArray) -> FloatArray:
         return nearest_scores(self.item_vectors_[columns][:, None, :], self.item_vectors_)
@@ -481,12 +459,8 @@ class MultiInterest(Recommender):
     def _user_similarity(self, row: int) -> FloatArray:
         """Return minus the distance from each of a user's vectors to the nearest of others', weighted by share."""
         train = self.check_fitted()
-        profile = self._profiles(UserBatch.known(train, np.array([row])))[0]
-        vectors, shares = profile.vectors, profile.shares
-        weights = shares if shares.any() else np.full(len(vectors), 1 / len(vectors))
-        others = self.user_vectors_.reshape(-1, vectors.shape[1])
-        apart = distances(vectors, others).reshape(len(vectors), train.n_users, -1)
-        return np.asarray(-np.einsum("c,cu->u", weights, apart.min(axis=2)))
+        profile = self.batch_profiles(UserBatch.known(train, np.array([row])))[0]
+        return profile.similarity(self.user_vectors_)
 
     # What follows from the item vectors
 
@@ -502,98 +476,24 @@ class MultiInterest(Recommender):
             Whether lists come from an index from now on.
         """
         self.check_fitted()
-        if len(self.item_vectors_) < self.ann_from:
-            return False
-        self._cache()["index"] = index_of(self.item_vectors_)
-        return True
+        if self._large:
+            self._search().build_index()
+        return self._large
 
-    def _index(self) -> AnnIndex | None:
-        """Return the index if there is one already."""
-        if len(self.item_vectors_) < self.ann_from or not available():
-            return None
-        found: AnnIndex | None = self._cached("index", lambda: index_of(self.item_vectors_, build=False))
+    @property
+    def _large(self) -> bool:
+        return len(self.item_vectors_) >= self.ann_from
+
+    def _search(self) -> ItemSearch:
+        found: ItemSearch = self._cached("search", lambda: ItemSearch(self.item_vectors_))
         return found
 
     def _cached(self, name: str, make: Callable[[], Any]) -> Any:
         """Return what ``make`` returned first, for as long as the model has the same item vectors."""
-        cache = self._cache()
-        if name not in cache:
-            cache[name] = make()
-        return cache[name]
-
-    def _cache(self) -> dict[str, Any]:
         cache: dict[str, Any] = self.__dict__.get("_made", {})
         if cache.get("items") is not self.item_vectors_:
             cache = {"items": self.item_vectors_}
             self._made: dict[str, Any] = cache
-        return cache
-
-
-@dataclass(frozen=True)
-class EngineScorer:
-    """Scores of an engine in the middle of training."""
-
-    engine: Engine
-
-    def score(self, users: IntArray) -> FloatArray:
-        """Return scores of shape (users, items)."""
-        return nearest_scores(self.engine.user_vectors(users), self.engine.item_vectors())
-
-
-def _written(value: FloatArray) -> float:
-    """Return a number that is kept in single precision as it was written: 0.02, not 0.0199999996."""
-    return round(float(value[0]), 6)
-
-
-def repeat_first(users: FloatArray, counts: IntArray) -> FloatArray:
-    """Return vectors of shape (users, C, d), in which those beyond a user's count repeat the user's first one.
-
-    Examples
-    --------
-    >>> repeat_first(np.array([[[1.0], [2.0], [3.0]]]), np.array([2])).tolist()
-    [[[1.0], [2.0], [1.0]]]
-    """
-    unused = np.arange(users.shape[1]) >= counts[:, None]
-    return np.where(unused[:, :, None], users[:, :1], users) if unused.any() else users
-
-
-def lift(items: FloatArray, per_item: IntArray, weight: float) -> FloatArray:
-    """Return vectors with one more coordinate: the root of a weight times how much less popular the item is.
-
-    A user whose coordinate is 0 has a squared distance that is larger by ``weight`` times the difference between the
-    logarithms of the largest number of likes and the item's.
-
-    Examples
-    --------
-    >>> lift(np.zeros((2, 1)), np.array([0, 3]), 0.5).round(2).tolist()
-    [[0.0, 0.83], [0.0, 0.0]]
-    """
-    likes = np.log1p(per_item)
-    height = np.sqrt(weight * (likes.max(initial=0.0) - likes))
-    return np.concatenate([items, height[:, None].astype(np.float32)], axis=1)
-
-
-def _best_popularity(
-    users: FloatArray,
-    items: FloatArray,
-    train: Interactions,
-    valid: Interactions | None,
-    metric: str,
-    n_threads: int | None,
-) -> float:
-    """Return the weight of popularity that is best on the validation part, the smallest of equally good ones."""
-    if valid is None:
-        return POPULARITY_WEIGHT
-    some = every_kth(np.flatnonzero(valid.per_user), POPULARITY_USERS)
-    values = [
-        validation(
-            VectorScorer(users, lift(items, train.per_item, weight)),
-            train,
-            valid,
-            metric,
-            users=some,
-            n_threads=n_threads,
-        )
-        for weight in POPULARITY_WEIGHTS
-    ]
-    return POPULARITY_WEIGHTS[int(np.argmax(values))]
+        if name not in cache:
+            cache[name] = make()
+        return cache[name]

@@ -9,11 +9,12 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpcml.utils.deprecation import rename_arguments
-from dpcml.utils.errors import ParameterError
+from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 from dpcml.utils.registry import Registry
 
 if TYPE_CHECKING:
     from dpcml.models.base import Recommender
+    from dpcml.models.estimator import Estimator
 
 MODELS: Registry[type[Recommender]] = Registry("model")
 
@@ -61,7 +62,22 @@ def register(name: str) -> Callable[[M], M]:
     return decorate
 
 
-def current_params(model: type[Recommender], given: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
+def saved_class(name: Any) -> type[Recommender]:
+    """Return the class of a model that was saved under a name; raise `DataError` if none is registered for it.
+
+    Examples
+    --------
+    >>> from dpcml import EASE
+    >>> saved_class("ease") is EASE
+    True
+    """
+    if name not in MODELS:
+        hint = did_you_mean(str(name), MODELS)
+        raise DataError(f"unknown model {name!r}: {hint}; import the module that registers it, or update dpcml")
+    return MODELS[name]
+
+
+def current_params(model: type[Estimator], given: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
     """Return hyper-parameters under the names of this version.
 
     Parameters

@@ -10,6 +10,7 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions
 from dpcml.models.base import Recommender
 from dpcml.models.parameters import register
+from dpcml.retrieval.content import ContentRidge
 from dpcml.training.trainer import FitOptions
 from dpcml.utils.arrays import FloatArray
 
@@ -33,6 +34,9 @@ class Popularity(Recommender):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return {"item_counts_": (self.check_fitted().n_items,)}
+
+    def _add_items(self, both: Interactions, ridge: ContentRidge) -> None:
+        self.item_counts_ = both.per_item.astype(np.float32)
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         return np.tile(self.item_counts_, (likes.shape[0], 1))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import polars as pl
 
 from dpcml.paper import fingerprint
 from dpcml.paper.document import Note
-from dpcml.paper.run_store import Job
+from dpcml.paper.run_store import Job, settings_key
 from dpcml.paper.spec import Spec
 
 EARLIER = "an earlier version"
+SETTINGS = "all settings"  # a column for the time of the check
 
 
-def consistent(spec: Spec, done: pl.DataFrame, jobs: Iterable[Job]) -> tuple[pl.DataFrame, list[Note]]:
+def consistent(spec: Spec, done: pl.DataFrame, jobs: Sequence[Job]) -> tuple[pl.DataFrame, list[Note]]:
     """Return the finished runs that a report may show, and notes on rows that are left out or out of date.
 
     A row is left out if its seeds were made by different code, settings or data. A row that was made by other code than
@@ -32,17 +33,25 @@ def consistent(spec: Spec, done: pl.DataFrame, jobs: Iterable[Job]) -> tuple[pl.
     if not done.height:
         return done, []
     known = done if "fingerprint" in done.columns else done.with_columns(fingerprint=pl.lit(None, pl.String))
-    expected = {(job.data, job.label, job.settings): job.made_by() for job in jobs}
+    expected = {(job.data, job.label, settings_key(job.model, job.settings)): job.made_by() for job in jobs}
+    models = {(job.data, job.label): job.model for job in jobs}
+    keys = [
+        settings_key(models.get((data, label), ""), settings)
+        for data, label, settings in known.select("data", "label", "parameters").iter_rows()
+    ]
+    groups = known.with_columns(pl.Series(SETTINGS, keys, pl.String)).group_by(
+        ["data", "label", SETTINGS], maintain_order=True
+    )
     shown, notes = [], list[Note]()
     earlier: dict[str, list[str]] = {}
     current: set[str] = set()
-    for key, group in known.group_by(["data", "label", "parameters"], maintain_order=True):
+    for key, group in groups:
         data, label, _ = map(str, key)
         runs = {int(line["seed"]): line["fingerprint"] for line in group.iter_rows(named=True)}
         if key in expected and fingerprint.changed(list(runs.values())):
             notes.append(_mixed(spec, data, label, runs))
             continue
-        shown.append(group)
+        shown.append(group.drop(SETTINGS))
         if key in expected and not fingerprint.fits(next(iter(runs.values())), expected[key]):
             earlier.setdefault(data, []).append(label)
         else:

@@ -1,34 +1,21 @@
 """Fingerprints of results: hashes of the code, the settings, the data and the split that made them.
 
-A fingerprint is text such as ``3f2a91c0-77aa10b2-9c01d7e4-28e9fc0b``: the code of kernels, training and model, then all
-settings, the content of the data, and the split. Parts that a result does not depend on are left out from the end.
-Comments, docstrings and blank lines are no part of the code.
+A fingerprint is text such as ``3f2a91c0-77aa10b2-9c01d7e4-28e9fc0b``: the code that the run reaches (see
+`dpcml.paper.reached_code`), then all settings, the content of the data, and the split. Parts that a result does not
+depend on are left out from the end.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import io
-import tokenize
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 from dpcml.models import MODELS
 from dpcml.models.presets import PRESETS
+from dpcml.paper.reached_code import LENGTH, code_hash, module_hash
 
-LENGTH = 8  # hexadecimal digits of each part
-# Modules whose code can change a figure, followed from the file of the model.
-FOLLOWED = ("dpcml.kernels.", "dpcml.training.", "dpcml.models.", "dpcml.retrieval.exact")
-# Parts of these packages that cannot: names, defaults (which the settings have), saving, progress bars, updates.
-IGNORED = (
-    "dpcml.models.base", "dpcml.models.parameters", "dpcml.models.partial", "dpcml.models.presets",
-    "dpcml.training.checkpoint", "dpcml.training.progress",
-)  # fmt: skip
-TYPES = {"FitOptions", "TrainingError"}  # a module that is imported for these only is not followed
-MEASURING = ("dpcml.evaluation.ranks", "dpcml.evaluation.metrics", "dpcml.evaluation.protocol")  # of every figure
+RUN = ("dpcml.paper.runs", "train_and_measure")  # what trains and measures every model
 
 
 def join(code: str, *others: str) -> str:
@@ -81,60 +68,17 @@ def model_code(model: str) -> str:
 
     Examples
     --------
-    >>> model_code("dpcml2") == model_code("gfja"), model_code("dpcml2") == model_code("popularity")
+    >>> model_code("dpcml2") == model_code("dpcml1"), model_code("dpcml2") == model_code("popularity")
     (True, False)
     """
     kind = PRESETS[model][0] if model in PRESETS else MODELS[model]
-    return modules_hash(sources_of(kind.__module__))
-
-
-def sources_of(module: str) -> tuple[str, ...]:
-    """Return the modules whose code can change what the model in a module learns, and its figures.
-
-    Examples
-    --------
-    >>> found = sources_of("dpcml.models.dpcml")
-    >>> {"dpcml.models.multi_interest", "dpcml.training.init", "dpcml.kernels.mining"} <= set(found)
-    True
-    >>> "dpcml.training.init" in sources_of("dpcml.models.popularity")
-    False
-    """
-    found: set[str] = set()
-    todo = [module, *MEASURING]
-    while todo:
-        name = todo.pop()
-        if name not in found:
-            found.add(name)
-            todo += [other for other in _imports(name) if other.startswith(FOLLOWED) and other not in IGNORED]
-    return tuple(sorted(found))
+    return code_hash([(kind.__module__, kind.__name__), RUN])
 
 
 @cache
 def modules_hash(modules: tuple[str, ...]) -> str:
-    """Return a hash of the code of modules."""
-    return text_hash("\n".join(f"{name}\n{bare_code(_source(name))}" for name in modules))
-
-
-def bare_code(source: str) -> str:
-    r'''Return code without comments, docstrings and blank lines.
-
-    Examples
-    --------
-    >>> bare_code('"""About."""\n\nx = 1  # why\n')
-    'x = 1'
-    '''
-    lines = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
-            node, clean=False
-        ):
-            first = node.body[0]
-            lines[first.lineno - 1 : first.end_lineno] = [""] * ((first.end_lineno or 0) - first.lineno + 1)
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+    """Return a hash of the code of whole modules, of figures that no model makes."""
+    return text_hash("".join(map(module_hash, modules)))
 
 
 def changed(rows: Sequence[str | None]) -> bool:
@@ -146,35 +90,3 @@ def changed(rows: Sequence[str | None]) -> bool:
     (False, True, False)
     """
     return len({making(row) for row in rows}) > 1
-
-
-@cache
-def _source(module: str) -> str:
-    return _path(module).read_text(encoding="utf-8")
-
-
-def _path(module: str) -> Path:
-    spec = find_spec(module)
-    if spec is None or spec.origin is None:  # not reached for modules of ours
-        raise ModuleNotFoundError(module)
-    return Path(spec.origin)
-
-
-@cache
-def _imports(module: str) -> tuple[str, ...]:
-    """Return the modules of ours that a module imports, anywhere in its code."""
-    found = []
-    for node in ast.walk(ast.parse(_source(module))):
-        if isinstance(node, ast.Import):
-            found += [name.name for name in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not {name.name for name in node.names} <= TYPES:
-            found += [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
-    return tuple(name for name in found if name.startswith("dpcml.") and _is_module(name))
-
-
-@cache
-def _is_module(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False

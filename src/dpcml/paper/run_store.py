@@ -16,7 +16,7 @@ from dpcml.models.parameters import current_params
 from dpcml.models.presets import PRESETS
 from dpcml.paper import fingerprint
 from dpcml.results_store import ResultsRow, ResultsStore, parameters_text
-from dpcml.utils.errors import DataError
+from dpcml.utils.errors import DataError, DpcmlError
 from dpcml.utils.packages import version
 from dpcml.workflow import default_params
 
@@ -123,7 +123,9 @@ class RunStore:
     def has(self, job: Job) -> bool:
         """Return whether a run is finished, and was made by the same code, settings and data as it would be now."""
         return any(
-            row["label"] == job.label and row["parameters"] == job.settings for row in _same(self._done.rows, job)
+            row["label"] == job.label
+            and settings_key(job.model, row["parameters"]) == settings_key(job.model, job.settings)
+            for row in _same(self._done.rows, job)
         )
 
     def borrow(self, job: Job) -> dict[str, Any] | None:
@@ -164,6 +166,20 @@ def all_parameters(model: str, settings: str) -> str:
     kind = PRESETS[model][0] if model in PRESETS else MODELS[model]
     known = {**default_params(model), **current_params(kind, json.loads(settings), warn=False)}
     return parameters_text({name: _floats(value) for name, value in known.items() if name not in UNCOMPARED})
+
+
+def settings_key(model: str, settings: str) -> str:
+    """Return a text that is the same for the same settings, whether defaults are among them or not.
+
+    Examples
+    --------
+    >>> settings_key("itemknn", "{}") == settings_key("itemknn", '{"k": 100}'), settings_key("", "{}")
+    (True, '{}')
+    """
+    try:
+        return all_parameters(model, settings) if model else settings
+    except DpcmlError:  # a model or a parameter that is no longer there
+        return settings
 
 
 def _floats(value: Any) -> Any:

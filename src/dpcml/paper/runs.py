@@ -14,7 +14,7 @@ import numpy as np
 from dpcml.data.datasets import DatasetStore
 from dpcml.data.interactions import Interactions
 from dpcml.data.named_sets import DATASETS
-from dpcml.data.split import Split
+from dpcml.data.split import Split, split_by
 from dpcml.evaluation.evaluate import evaluate, validation
 from dpcml.evaluation.report import Report
 from dpcml.models import Recommender, create
@@ -24,7 +24,7 @@ from dpcml.paper.spec import Spec, StudyRow
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError, DownloadError
 from dpcml.utils.registry import Registry
-from dpcml.workflow import PARTS, DataSource
+from dpcml.workflow import DataSource
 
 Say = Callable[[str], object]
 
@@ -40,7 +40,7 @@ class DatasetCache:
 
     def __init__(self) -> None:
         self._read: dict[str, Interactions | Exception] = {}
-        self._splits: dict[tuple[str, int], str] = {}
+        self._splits: dict[tuple[str, int, str], str] = {}
 
     def __call__(self, name: str) -> Interactions:
         """Return a named set, the content of a file, or the planted world."""
@@ -56,7 +56,7 @@ class DatasetCache:
             raise found
         return found
 
-    def hashes(self, name: str, seed: int | None = None) -> tuple[str, ...]:
+    def hashes(self, name: str, seed: int | None = None, split: str = "ratio") -> tuple[str, ...]:
         """Return the hash of a set's content and, with a seed, that of its split; nothing if the set is not here.
 
         Examples
@@ -72,12 +72,22 @@ class DatasetCache:
             return ()
         if seed is None:
             return (data.content_hash,)
-        if (name, seed) not in self._splits:
-            self._splits[name, seed] = data.split(PARTS, seed).hash
-        return data.content_hash, self._splits[name, seed]
+        if (name, seed, split) not in self._splits:
+            self._splits[name, seed, split] = split_by(data, split, seed).hash
+        return data.content_hash, self._splits[name, seed, split]
 
 
-def run_jobs(jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None) -> RunStore:
+Work = Callable[[list[Job]], Iterator[tuple[Job, Callable[[], dict[str, Any]]]]]  # jobs with their results, as they end
+
+
+def one_after_the_other(jobs: list[Job]) -> Iterator[tuple[Job, Callable[[], dict[str, Any]]]]:
+    """Yield jobs with their work, which is done when it is called."""
+    yield from ((job, job.work) for job in jobs)
+
+
+def run_jobs(
+    jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None, work: Work = one_after_the_other
+) -> RunStore:
     """Do the jobs that are not in a results file yet; each is added as soon as it is done.
 
     An error in a job, short of an interrupt, is kept as the reason of its failure; the other jobs go on, and the failed
@@ -86,12 +96,18 @@ def run_jobs(jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None
     """
     store = RunStore(path)
     todo = [job for job in jobs if not store.has(job)]
-    for number, job in enumerate(todo, 1):
-        place = f"[{number}/{len(todo)}] {job}"
-        started = time.perf_counter()
+    left = []
+    for job in todo:
+        borrowed = store.borrow(job)
+        if borrowed is None:
+            left.append(job)
+        else:
+            store.add(job, borrowed)
+            say(f"{job}: taken over from another study")
+    for number, (job, result) in enumerate(work(left), 1):
+        place = f"[{number}/{len(left)}] {job}"
         try:
-            borrowed = store.borrow(job)
-            figures = job.work() if borrowed is None else borrowed
+            figures = result()
         except Exception as error:  # the other runs go on
             reason = f"{error}" if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
             store.fail(job, " ".join(reason.split())[:500])
@@ -99,7 +115,7 @@ def run_jobs(jobs: Iterable[Job], path: str | Path, say: Say = lambda text: None
             continue
         store.add(job, figures)
         shown = [f"{name} {figures[name]:.4f}" for name in ("P@3", "MRR") if name in figures]
-        took = f"{time.perf_counter() - started:.0f} s" if borrowed is None else "taken over from another study"
+        took = f"{figures['seconds']:.0f} s of training" if "seconds" in figures else "done"
         say(f"{place}: {', '.join([*shown, took])}")
     return store
 
@@ -123,7 +139,7 @@ def model_jobs(spec: Spec, datasets: DatasetCache | None = None) -> Iterator[Job
                     protocol=spec.protocol,
                     measures=spec.measures,
                     test_users=str(spec.options.get("test_users", "")),
-                    hashes=lambda row=row, seed=seed: datasets.hashes(row.data, seed),  # type: ignore[misc]
+                    hashes=lambda row=row, seed=seed: datasets.hashes(row.data, seed, spec.split),  # type: ignore[misc]
                 )
 
 
@@ -147,8 +163,8 @@ def data_jobs(
 
 
 def train_and_measure(spec: Spec, row: StudyRow, seed: int, data: Interactions) -> dict[str, Any]:
-    """Train a row's model with one seed on a 60/20/20 split of each user's positives, and return its figures."""
-    split = data.split(PARTS, seed)
+    """Train a row's model with one seed on a split of each user's positives, and return its figures."""
+    split = split_by(data, spec.split, seed)
     model = create(row.model, **row.parameters)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)

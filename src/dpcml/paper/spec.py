@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from dpcml.paper.published import METRICS
@@ -16,6 +17,13 @@ from dpcml.utils.text import plain
 from dpcml.workflow import default_params
 
 FOLDER = "results/paper"  # where the studies of the paper keep their results
+TUNING = "results/tuning"  # where their searches keep trials and what they have found
+BEST = "best.toml"
+
+
+# Keys of an entry beside the fields of its rows: what it has from a row of the overall table or from a search, and
+# what depends on data sets.
+ENTRY_KEYS = {"like", "search", "bound", "as_wide_as", "on", "skip", "quick", "grid"}
 
 
 @dataclass(frozen=True)
@@ -62,11 +70,13 @@ class Spec:
     metrics: tuple[str, ...] = METRICS  # columns that are shown
     published: tuple[str, ...] = ("overall",)  # tables of the paper that rows are looked up in
     measures: tuple[str, ...] = ("accuracy",)  # what a run records, see `dpcml.paper.runs.MEASURES`
+    split: str = "ratio"  # see `dpcml.data.split.split_by`; ``released`` is the same for every seed
     scale: float = 100.0  # figures are shown times this
     digits: int = 2
     claims: tuple[Claim, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)  # what only this type of study has
     folder: str = FOLDER
+    tuning: str = TUNING  # folder of the searches; empty: rows have the defaults of their models
     place: int = 99  # in the report
     quick: bool = False
     changes: dict[str, Any] = field(default_factory=dict)  # parameters of a quick run, of models that have them
@@ -81,6 +91,10 @@ class Spec:
     def sets(self) -> list[str]:
         """The data sets of the study, in order."""
         return list(self.data) or list(dict.fromkeys(row.data for row in self.rows))
+
+    def searched_in(self, tuning: str | Path) -> Spec:
+        """Return the study with the settings of searches in another folder."""
+        return replace(self, tuning=str(tuning))
 
     def seeds_of(self, row: StudyRow) -> int:
         """Return the number of seeds of a row."""
@@ -145,11 +159,12 @@ def _spec(name: str, document: Mapping[str, Any], quick: bool) -> Spec:
     hurry = dict(in_a_hurry) if quick else {}
     entries, claims = found.pop("row", ()), found.pop("claim", ())
     changes, grid = hurry.pop("parameters", {}), hurry.pop("grid", {})
+    if quick:
+        hurry["tuning"] = ""
     found |= hurry
     _check(found, Spec, name, ("name", "entries", "claims", "quick", "changes", "grid"))
     for entry in entries:
-        known = {field.name for field in fields(StudyRow)} | {"like", "on", "skip", "quick", "grid"}
-        _check(entry, known, name)
+        _check(entry, {field.name for field in fields(StudyRow)} | ENTRY_KEYS, name)
     made = tuple(Claim(**claim) for claim in claims)
     return Spec(name=name, entries=tuple(entries), claims=made, quick=quick, changes=changes, grid=grid, **found)
 
@@ -160,12 +175,21 @@ def _rows(spec: Spec, given: Mapping[str, Any], data: str | None) -> Iterator[St
     entry = {**{key: base[key] for key in ("model", "quick") if key in base}, **given}
     entry.pop("like", None)
     own, skip, hurry = entry.pop("on", {}), entry.pop("skip", ()), entry.pop("quick", {})
+    bound, as_wide_as = entry.pop("bound", None), entry.pop("as_wide_as", None)
+    search = entry.pop("search", base.get("search", ""))
     points = {key: spec.grid.get(key, values) for key, values in entry.pop("grid", {}).items()}
     if data in skip:
         return
     entry.setdefault("data", data)
+    if isinstance(entry.get("seeds"), Mapping):
+        entry["seeds"] = entry["seeds"].get(entry["data"])
     usual = {**base.get("parameters", {}), **base.get("on", {}).get(entry["data"], {})}
-    settings = {**usual, **entry.pop("parameters", {}), **own.get(entry["data"], {})}
+    found = found_settings(spec.tuning, entry["data"], search)
+    settings = {**found, **usual, **entry.pop("parameters", {}), **own.get(entry["data"], {})}
+    if bound is not None:
+        settings["diversity"] = _one_bound(entry["model"], settings, bound)
+    if as_wide_as is not None:
+        settings["dim"] = _width(spec, as_wide_as, entry["data"])
     if spec.changes:
         known = default_params(entry["model"])
         settings |= {key: value for key, value in spec.changes.items() if key in known} | hurry
@@ -174,6 +198,34 @@ def _rows(spec: Spec, given: Mapping[str, Any], data: str | None) -> Iterator[St
         point = {**fixed, **dict(zip(points, values, strict=True))}
         said = {key: entry[key].format(**point) for key in ("label", "paper") if entry.get(key)}
         yield StudyRow(**{**entry, **said, "parameters": {**settings, **point}, "point": point})
+
+
+def found_settings(tuning: str | Path, data: str, search: str) -> dict[str, Any]:
+    """Return the settings that a search has found; none where there was none.
+
+    Examples
+    --------
+    >>> found_settings("nowhere", "steam-200k", "dpcml2")
+    {}
+    """
+    file = Path(tuning) / Path(data).stem / search / BEST
+    if not tuning or not search or not file.is_file():
+        return {}
+    return dict(plain(tomllib.loads(file.read_text(encoding="utf-8"))).get("parameters", {}))
+
+
+def _one_bound(model: str, settings: Mapping[str, Any], which: str) -> tuple[Any, Any]:
+    """Return the bounds of DCRS with only the lower or only the upper one."""
+    low, high = settings.get("diversity", default_params(model)["diversity"])
+    return (low, None) if which == "lower" else (None, high)
+
+
+def _width(spec: Spec, label: str, data: str) -> int:
+    """Return how many numbers a user has in a row of the overall table: dimensions times vectors."""
+    entry = _entry_of_overall(label, spec.name)
+    found = found_settings(spec.tuning, data, entry.get("search", ""))
+    given = {**default_params(entry["model"]), **found, **entry.get("parameters", {})}
+    return int(given["dim"] * given["n_vectors"])
 
 
 def _entry_of_overall(label: str, study: str) -> Mapping[str, Any]:

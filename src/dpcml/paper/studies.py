@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dpcml.paper.consistency import consistent
 from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableLine, details, markdown
+from dpcml.paper.parallel import in_turns, one_thread_each
 from dpcml.paper.run_store import Job, RunStore
 from dpcml.paper.runs import DatasetCache, Say, run_jobs
-from dpcml.paper.spec import FOLDER, Spec, read_spec, specs
+from dpcml.paper.searches import run_searches, searches
+from dpcml.paper.spec import FOLDER, TUNING, Spec, read_spec, specs
 from dpcml.paper.study_types import STUDY_TYPES, StudyResults
+from dpcml.paper.summary import coverage, several_or_one
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 from dpcml.utils.files import write_text
 
@@ -52,6 +56,7 @@ def reproduce_one(
     seeds: int | None = None,
     quick: bool = False,
     out: str | Path | None = None,
+    workers: int = 1,
     say: Say = lambda text: None,
 ) -> str:
     """Do the runs of one study that are not done yet, write its report, and return it as Markdown.
@@ -69,23 +74,43 @@ def reproduce_one(
     quick
         Few epochs, small grids, one seed; the results go to a folder ``quick`` within the other.
     out
-        Folder; ``results/paper`` by default.
+        Folder; ``results/paper`` by default. The settings that searches have found are read from ``tuning`` beside it,
+        or within it if it is given.
+    workers
+        Processes of one thread each that share the runs; 1: all runs in this process, on all threads.
     say
         Called with a line of text for each run.
     """
-    study = read_spec(name, quick)
+    study = _study(name, quick, out)
     asked = _asked(study, data, seeds)
     folder = _folder(study, out, quick)
     wanted = _jobs(asked, DatasetCache())
     _check_labels(labels, wanted)
-    store = _run(wanted, folder / f"{name}.csv", labels, say)
+    store = _run(asked, wanted, folder / f"{name}.csv", labels, workers, say)
     failed = store.failed
     if failed.height and not store.done.height:
         raise DataError(f"no run of {name} ended well; the first: {failed['reason'][0]} (all: {store.failures_path})")
     text = write_study(study, folder)
     if study.folder == FOLDER:
-        write_report(folder, quick=quick)
+        write_report(folder, quick=quick, tuning=study.tuning)
     return text
+
+
+def search_settings(
+    *,
+    data: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    quick: bool = False,
+    out: str | Path | None = None,
+    workers: int = 1,
+    say: Say = lambda text: None,
+) -> list[str]:
+    """Do the searches for settings that are not done yet; return those that failed, with their reasons.
+
+    See `reproduce_one` for the parameters; ``models`` are the names of models and presets.
+    """
+    folder = (Path(FOLDER if out is None else out) / "quick" / "tuning") if quick else _tuning(out)
+    return run_searches(searches(data, models, quick), folder, workers=workers, say=say)
 
 
 def reproduce_all(
@@ -95,14 +120,21 @@ def reproduce_all(
     seeds: int | None = None,
     quick: bool = False,
     out: str | Path | None = None,
+    workers: int = 1,
     say: Say = lambda text: None,
 ) -> Path:
-    """Do all studies of the paper, each on those of the data sets that it is about; return the file of the report.
+    """Do all searches and studies of the paper, each on the data sets that it is about; return the report's file.
 
-    See `reproduce_one` for the parameters.
+    Quick runs, and those of some rows, begin without searches: quick ones take the models' defaults. See
+    `reproduce_one` for the parameters.
     """
+    if not quick and labels is None:
+        known = {one.data for one in searches()}
+        wanted = None if data is None else [name for name in data if name in known]
+        if wanted is None or wanted:
+            search_settings(data=wanted, out=out, workers=workers, say=say)
     datasets = DatasetCache()
-    studies = [spec for spec in (read_spec(name, quick) for name in study_titles()) if spec.folder == FOLDER]
+    studies = [spec for spec in (_study(name, quick, out) for name in study_titles()) if spec.folder == FOLDER]
     jobs = {spec.name: _jobs(_asked(spec, data, seeds), datasets) for spec in studies}
     _check_labels(labels, [job for of_study in jobs.values() for job in of_study])
     folder = Path(FOLDER)
@@ -112,9 +144,10 @@ def reproduce_all(
             say(f"{spec.name}: is about {', '.join(spec.sets)} only")
             continue
         say(f"{spec.name}: {spec.title}")
-        _run(jobs[spec.name], folder / f"{spec.name}.csv", labels, say)
+        asked = _asked(spec, data, seeds)
+        _run(asked, jobs[spec.name], folder / f"{spec.name}.csv", labels, workers, say)
         write_study(spec, folder)
-    return write_report(folder, quick=quick)
+    return write_report(folder, quick=quick, tuning=studies[0].tuning)
 
 
 def _asked(spec: Spec, data: Sequence[str] | None, seeds: int | None) -> Spec:
@@ -133,8 +166,44 @@ def _check_labels(labels: Sequence[str] | None, jobs: Iterable[Job]) -> None:
             raise ParameterError(f"no row {label!r} in these studies: {did_you_mean(label, known)}")
 
 
-def _run(jobs: Iterable[Job], path: Path, labels: Sequence[str] | None, say: Say) -> RunStore:
-    return run_jobs((job for job in jobs if labels is None or job.label in labels), path, say)
+def _run(spec: Spec, jobs: list[Job], path: Path, labels: Sequence[str] | None, workers: int, say: Say) -> RunStore:
+    wanted = [job for job in jobs if labels is None or job.label in labels]
+    if workers == 1 or not all(job.model for job in wanted):  # times are measured in this process, on all threads
+        return run_jobs(wanted, path, say)
+    place = {id(job): k for k, job in enumerate(jobs)}
+
+    def shared(left: list[Job]) -> Iterator[tuple[Job, Callable[[], dict[str, Any]]]]:
+        with one_thread_each(workers) as pool:
+            for job, future in in_turns(pool, workers, left, lambda job: (_work, spec, place[id(job)])):
+                yield job, future.result
+
+    return run_jobs(wanted, path, say, shared)
+
+
+def _work(spec: Spec, place: int) -> dict[str, Any]:
+    """Return the figures of a job of a study, in a worker process."""
+    return _jobs_here(spec)[place].work()
+
+
+_worker: dict[str, list[Job]] = {}  # jobs of the study that this process works on
+
+
+def _jobs_here(spec: Spec) -> list[Job]:
+    key = repr(spec)
+    if key not in _worker:
+        _worker.clear()
+        _worker[key] = _jobs(spec, DatasetCache())
+    return _worker[key]
+
+
+def _study(name: str, quick: bool, out: str | Path | None) -> Spec:
+    """Return a study with the settings that the searches have found; quick ones have none."""
+    spec = read_spec(name, quick)
+    return spec if quick else spec.searched_in(_tuning(out))
+
+
+def _tuning(out: str | Path | None) -> Path:
+    return Path(TUNING) if out is None else Path(out) / "tuning"
 
 
 def _folder(spec: Spec, out: str | Path | None, quick: bool) -> Path:
@@ -171,18 +240,19 @@ def write_study(spec: Spec, folder: str | Path) -> str:
     return text
 
 
-def write_report(folder: str | Path, *, quick: bool = False) -> Path:
+def write_report(folder: str | Path, *, quick: bool = False, tuning: str | Path = TUNING) -> Path:
     """Write ``report.md`` over all studies of the paper that have results in a folder; return the file."""
     folder = Path(folder)
-    found = [read_spec(name, quick) for name in specs() if (folder / f"{name}.csv").exists()]
+    there = [read_spec(name, quick) for name in specs() if (folder / f"{name}.csv").exists()]
+    found = there if quick else [spec.searched_in(tuning) for spec in there]
     studies = sorted((spec for spec in found if spec.folder == FOLDER), key=lambda spec: (spec.place, spec.name))
     if not studies:
         raise ParameterError(f"{folder}: holds no results of a study of the paper; run 'dpcml reproduce NAME' first")
-    told: list[ReportBlock] = []
-    for spec in studies:
-        told += study_blocks(_results(spec, folder))
+    shown = [_results(spec, folder) for spec in studies]
+    told = [block for results in shown for block in study_blocks(results)]
+    opening = [block for results in shown if results.spec.name == "overall" for block in several_or_one(results)]
     warning: list[ReportBlock] = [Notes([Note(QUICK, "warning")])] if quick else []
-    blocks: list[ReportBlock] = [LEGEND, *warning, *verdicts(told), *told]
+    blocks: list[ReportBlock] = [LEGEND, *warning, *opening, *verdicts(told), *coverage(shown), *told]
     write_text(folder / "report.md", markdown([Heading(TITLE, 1), *_lower(blocks)]))
     return folder / "report.md"
 

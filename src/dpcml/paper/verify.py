@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpcml.paper import fingerprint
-from dpcml.paper.run_store import Job, RunStore
+from dpcml.paper.run_store import Job, RunStore, settings_key
 from dpcml.paper.runs import DatasetCache, Say
 from dpcml.paper.spec import FOLDER, read_spec, specs
 from dpcml.paper.study_types import STUDY_TYPES
@@ -104,7 +104,7 @@ def verify(
     """
     at_least("cells", n_cells, 1)
     folder = Path(out or FOLDER) / "quick" if quick else Path(out or FOLDER)
-    known = list(_cells(folder, data, labels, quick))
+    known = list(_cells(folder, data, labels, quick, out))
     if not known:
         raise DataError(f"{folder}: no figures that can be run again; run 'dpcml reproduce NAME' first")
     rng = np.random.default_rng(seed)
@@ -130,18 +130,25 @@ def verify(
     return Verification(len(drawn), len(drawn) - len(different), outdated, tuple(different))
 
 
-def _cells(folder: Path, data: Sequence[str] | None, labels: Sequence[str] | None, quick: bool) -> Iterator[ResultCell]:
+def _cells(
+    folder: Path, data: Sequence[str] | None, labels: Sequence[str] | None, quick: bool, out: str | Path | None
+) -> Iterator[ResultCell]:
     """Yield the figures of all runs in a folder that the studies still have with the same settings."""
     datasets = DatasetCache()
     for name in specs():
         spec, file = read_spec(name, quick), folder / f"{name}.csv"
+        if not quick and out is not None:
+            spec = spec.searched_in(Path(out) / "tuning")
         if spec.study_type in MEASURED or not file.exists():
             continue
-        rows = {(row["data"], row["label"], row["seed"], row["parameters"]): row for row in RunStore(file).rows}
+        rows = {
+            (row["data"], row["label"], row["seed"], settings_key(row.get("model") or "", row["parameters"])): row
+            for row in RunStore(file).rows
+        }
         others = [found for found in dict.fromkeys(key[0] for key in rows) if found not in spec.sets]
         for asked in (spec, *([spec.on(others)] if others else [])):
             for job in STUDY_TYPES[spec.study_type].jobs(asked, datasets):
-                row = rows.get((job.data, job.label, job.seed, job.settings))
+                row = rows.get((job.data, job.label, job.seed, settings_key(job.model, job.settings)))
                 wanted = (data is None or job.data in data) and (labels is None or job.label in labels)
                 if row is not None and wanted:
                     yield from _of_run(name, job, row)

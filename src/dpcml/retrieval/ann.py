@@ -7,6 +7,7 @@ is among a user's n best is among the n best of the vector that it is nearest to
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import warnings
 from dataclasses import dataclass
@@ -17,15 +18,19 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from dpcml.retrieval.exact import Catalogue, Seen, best_by_distance
-from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.errors import DataError, RecoveryWarning
 from dpcml.utils.files import atomic, cache_folder
 from dpcml.utils.packages import require
 from dpcml.utils.threads import thread_count
 
 EXTRA = "serve"
+BY_INDEX = 100  # longest lists that are searched in an index
+FILTERED = 0.05  # share of the items from which candidates are searched in an index; fewer are compared one by one
+SPARE = 1.5  # times the candidates that are needed on average are asked for, if only some items are candidates
 MAGIC = b"dpcml index 1\n"  # begins the last bytes of a file: key and checksum follow
 FOOTER = len(MAGIC) + 32 + 32
+PRODUCT_BYTES = 32 * 2**20  # inner products held at once
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,26 @@ class IndexSettings:
     links: int = 32
     build_width: int = 128
     search_width: int = 64
+
+
+def by_neighbourhood(items: FloatArray) -> IntArray:
+    """Return an order of items in which similar ones follow each other: by the nearest of some of them.
+
+    An index that is built in this order finds the neighbours of an item in memory that was just used.
+
+    Examples
+    --------
+    >>> order = by_neighbourhood(np.repeat(np.eye(2, dtype=np.float32), 8, axis=0)[[0, 15, 1, 14, 2, 13]])
+    >>> sorted(order[:3].tolist()) in ([0, 2, 4], [1, 3, 5])
+    True
+    """
+    centres = items[np.random.default_rng(0).permutation(len(items))[: max(2, math.isqrt(len(items)))]]
+    halves = np.einsum("cd,cd->c", centres, centres) / 2
+    nearest = np.empty(len(items), dtype=np.int64)
+    step = max(1, PRODUCT_BYTES // (4 * len(centres)))
+    for first in range(0, len(items), step):
+        nearest[first : first + step] = (items[first : first + step] @ centres.T - halves).argmax(axis=1)
+    return np.argsort(nearest, kind="stable")
 
 
 class AnnIndex:
@@ -83,7 +108,8 @@ class AnnIndex:
             expansion_add=how.build_width,
             expansion_search=how.search_width,
         )
-        self._index.add(np.arange(len(self.items)), self.items, threads=thread_count(n_threads))
+        order = by_neighbourhood(self.items)
+        self._index.add(order, self.items[order], threads=thread_count(n_threads))
         return self
 
     def save(self, path: str | Path) -> None:
@@ -136,24 +162,33 @@ class AnnIndex:
         """Memory of the index, without the float32 vectors."""
         return int(self._index.memory_usage)
 
-    def best(self, users: FloatArray, n: int, seen: Seen) -> tuple[IntArray, FloatArray]:
+    def best(
+        self, users: FloatArray, n: int, seen: Seen, allowed: BoolArray | None = None
+    ) -> tuple[IntArray, FloatArray]:
         """Return the items that are nearest to any of each user's vectors; takes and gives what the exact search does.
 
-        Each query asks for as many items as the user has seen in addition, so that what is dropped is made up for. A
-        row that ends early (-1) says that too few were found, not that there are no more.
+        Each query asks for more items, as the user has seen some and as ``allowed`` leaves out some, so that what is
+        dropped is made up for. A row that ends early (-1) says that too few were found for one of the user's vectors,
+        not that there are no more.
         """
+        share = 1.0 if allowed is None else SPARE * len(allowed) / max(int(np.count_nonzero(allowed)), 1)
         n_users, n_vectors, _ = users.shape
         best = np.full((n_users, n), -1, dtype=np.int64)
         best_scores = np.full((n_users, n), -np.inf, dtype=np.float32)
         for u in range(n_users):
             known = seen[1][seen[0][u] : seen[0][u + 1]]
-            wanted = min(n + len(known), len(self.items))
+            wanted = min(math.ceil((n + len(known)) * share), len(self.items))
             queries = np.ascontiguousarray(users[u], dtype=np.float32)
             found = self._index.search(queries, wanted, threads=1)
             keys = np.asarray(found.keys) if n_vectors > 1 else np.asarray(found.keys)[None]
             counts = found.counts if n_vectors > 1 else [len(found)]
-            items = np.unique(np.concatenate([row[:count] for row, count in zip(keys, counts, strict=True)]))
-            items = items[~np.isin(items, known)].astype(np.int64)
+            rows = [row[:count].astype(np.int64) for row, count in zip(keys, counts, strict=True)]
+            if allowed is not None:
+                rows = [row[allowed[row]] for row in rows]
+                if wanted < len(self.items) and min(np.count_nonzero(~np.isin(row, known)) for row in rows) < n:
+                    continue  # a candidate that was not found may be nearer than those that were
+            items = np.unique(np.concatenate(rows))
+            items = items[~np.isin(items, known)]
             vectors = self.items[items]
             apart = np.einsum("id,id->i", vectors, vectors)[:, None] - 2 * vectors @ queries.T
             apart = (apart + np.einsum("cd,cd->c", queries, queries)).min(axis=1)
@@ -163,9 +198,11 @@ class AnnIndex:
 
 
 def best_with_index(
-    index: AnnIndex, users: FloatArray, catalogue: Catalogue, n: int, seen: Seen
+    index: AnnIndex, users: FloatArray, catalogue: Catalogue, n: int, seen: Seen, allowed: BoolArray | None = None
 ) -> tuple[IntArray, FloatArray]:
     """Return the best items by an index, and exactly, from the catalogue, for users of whom it finds too few.
+
+    ``allowed`` is a mask of the items that may be among them, all by default.
 
     Examples
     --------
@@ -174,8 +211,10 @@ def best_with_index(
     >>> best_with_index(AnnIndex(items).build(), items[None, :2], Catalogue.of(items), 2, everything)[0].tolist()
     [[49, -1]]
     """
-    best, scores = index.best(users, n, seen)
+    best, scores = index.best(users, n, seen, allowed)
     short = np.flatnonzero(best[:, -1] < 0)
+    if allowed is not None and len(short):
+        catalogue = catalogue.only(np.flatnonzero(allowed))
     for u in short.tolist():
         mine = seen[0][u : u + 2], seen[1]
         best[u], scores[u] = (part[0] for part in best_by_distance(users[[u]], catalogue, n, mine))
@@ -221,6 +260,65 @@ def index_of(items: FloatArray, settings: IndexSettings | None = None, build: bo
     except DataError as error:  # it serves this process all the same
         warnings.warn(f"the index is not kept for the next start: {error}", RecoveryWarning, stacklevel=2)
     return index
+
+
+class ItemSearch:
+    """Search of the items nearest to users: exact, or by an index once there is one.
+
+    Parameters
+    ----------
+    items
+        Vectors of shape (items, d).
+
+    Examples
+    --------
+    >>> items = np.eye(3, dtype=np.float32)
+    >>> nothing = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    >>> ItemSearch(items).best(items[None, 1:2], 1, np.ones(3, dtype=bool), nothing)[0]
+    array([[1]])
+    """
+
+    def __init__(self, items: FloatArray) -> None:
+        self.items = items
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """All items, as exact search needs them."""
+        return Catalogue.of(self.items)
+
+    @cached_property
+    def index(self) -> AnnIndex | None:
+        """The index, if there is one already."""
+        return index_of(self.items, build=False) if available() else None
+
+    def build_index(self) -> None:
+        """Build the index, or load the cached one."""
+        self.index = index_of(self.items)
+
+    def best(
+        self, users: FloatArray, n: int, allowed: BoolArray, seen: Seen, *, by_index: bool = False
+    ) -> tuple[IntArray, FloatArray]:
+        """Return positions and scores of the items nearest to any of each user's vectors; shape (users, n).
+
+        Parameters
+        ----------
+        users
+            Vectors of shape (users, C, d).
+        n
+            Items per user.
+        allowed
+            Mask of the candidates, shape (items,).
+        seen
+            CSR of the items that are no candidates of a user.
+        by_index
+            Use the index, if there is one, for short lists of candidates that are not few.
+        """
+        count = np.count_nonzero(allowed)
+        some = None if count == len(allowed) else allowed
+        if by_index and n <= BY_INDEX and count >= FILTERED * len(allowed) and self.index is not None:
+            return best_with_index(self.index, users, self.catalogue, n, seen, some)
+        catalogue = self.catalogue if some is None else self.catalogue.only(np.flatnonzero(some))
+        return best_by_distance(users, catalogue, n, seen)
 
 
 @cache

@@ -164,7 +164,7 @@ def category_affinity(attributes: Attributes, candidates: IntArray) -> FloatArra
     >>> category_affinity(genres, np.array([[1, 0]])).tolist()
     [[[0.5, 0.5], [0.0, 1.0]]]
     """
-    rows = _weights(attributes)[candidates.ravel()].toarray()
+    rows = attributes.weights[candidates.ravel()].toarray()
     return np.asarray(rows.reshape(*candidates.shape, -1))
 
 
@@ -177,12 +177,6 @@ def category_shares(attributes: Attributes, likes: sparse.csr_array) -> FloatArr
     >>> category_shares(genres, sparse.csr_array(np.ones((1, 2)))).tolist()
     [[0.25, 0.75]]
     """
-    counts = (likes.astype(np.float64) @ _weights(attributes)).toarray()
+    counts = (likes.astype(np.float64) @ attributes.weights).toarray()
     total = counts.sum(axis=1, keepdims=True)
     return np.asarray(counts / np.where(total > 0, total, 1))
-
-
-def _weights(attributes: Attributes) -> sparse.csr_array:
-    """Return one divided by the number of an item's categories for each of them; shape (items, categories)."""
-    sizes = np.maximum(np.diff(attributes.matrix.indptr), 1)
-    return sparse.csr_array(sparse.diags_array(1 / sizes) @ attributes.matrix.astype(np.float64))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from dpcml.utils.arrays import FloatArray, IntArray
 
 NAMED = 3  # liked items in a reason
 CATEGORIES = 3
+OTHERS, NEW = "because others like it", "because it is new"
 
 
 @dataclass(frozen=True)
@@ -76,23 +76,31 @@ def by_interest(
     items, liked = profile.items, profile.liked
     winners = distances(profile.used, items[best]).argmin(axis=0)
     apart = distances(items[best], items[liked])  # (list, liked)
-    by_number = {interest.number: interest for interest in profile.interests(table, usual)}
+    apart[best[:, None] == liked] = np.inf  # a liked item is no reason for itself
+    own = np.where(profile.owner == winners[:, None], apart, np.inf)
+    nearest = _nearest(own, liked)
+    anywhere = nearest if all(map(len, nearest)) else _nearest(apart, liked)  # for interests without liked items
+    typical, shares = profile.typical_categories(table, usual), profile.shares.tolist()
     found = []
-    for place, winner in enumerate(winners.tolist()):
-        others = liked != best[place]  # a liked item is no reason for itself
-        own = np.flatnonzero((profile.owner == winner) & others)
-        members = own if len(own) else np.flatnonzero(others)
-        nearest = liked[members[np.argsort(apart[place, members], kind="stable")[:NAMED]]]
-        interest = by_number[winner]
-        typical = (*interest.distinctive, *(name for name, _ in interest.categories)) if len(own) else ()
-        categories = _shared(int(best[place]), typical, nearest, table)
-        ids, text = tuple(table.ids[nearest].tolist()), _text((*categories, "")[0], nearest, table)
-        found.append(Reason(winner, interest.share, _name(categories, nearest, table), ids, categories, text))
+    for place, (item, winner) in enumerate(zip(best.tolist(), winners.tolist(), strict=True)):
+        reasons = nearest[place] or anywhere[place]
+        categories = _shared(item, typical[winner] if nearest[place] else (), reasons, table)
+        ids, text = tuple(table.ids[reasons].tolist()), _text((*categories, "")[0], reasons, table)
+        found.append(Reason(winner, shares[winner], _name(categories, reasons, table), ids, categories, text))
     return found
+
+
+def _nearest(apart: FloatArray, liked: IntArray) -> list[list[int]]:
+    """Return the nearest liked items of each item of a list; those at an infinite distance are left out."""
+    order = np.argsort(apart, axis=1, kind="stable")[:, :NAMED]
+    there = np.isfinite(np.take_along_axis(apart, order, axis=1)).sum(axis=1).tolist()
+    return [row[:count] for row, count in zip(liked[order].tolist(), there, strict=True)]
 
 
 def by_cooccurrence(best: IntArray, liked: IntArray, users_of: sparse.csr_array, table: ItemTable) -> list[Reason]:
     """Return a reason for each item of one user's list: the liked items that the same users like.
+
+    For an item that nobody likes yet it is the liked items with which it has most categories in common.
 
     Parameters
     ----------
@@ -116,33 +124,40 @@ def by_cooccurrence(best: IntArray, liked: IntArray, users_of: sparse.csr_array,
     counts = (users_of[best] @ by_liked.T).toarray()  # (list, liked)
     similarity = counts / np.sqrt(np.maximum(np.diff(by_liked.indptr), 1))
     found = []
+    new = np.diff(users_of[best].indptr) == 0
+    if new.any() and table.attributes is not None:
+        has = table.attributes.matrix.astype(np.float64)
+        common = (has[best[new]] @ has[liked].T).toarray()
+        similarity[new] = common / np.sqrt(np.maximum(np.diff(has[liked].indptr), 1))
     similarity = np.where(best[:, None] == liked, 0, similarity)  # a liked item is no reason for itself
-    for item, row in zip(best.tolist(), similarity, strict=True):
+    for item, row, is_new in zip(best.tolist(), similarity, new.tolist(), strict=True):
         order = np.argsort(-row, kind="stable")[:NAMED]
-        nearest = liked[order[row[order] > 0]]
-        categories = _shared(item, [name for name, _ in top_categories(nearest, table)], nearest, table)
-        ids, text = tuple(table.ids[nearest].tolist()), _text("", nearest, table)
+        nearest = liked[order[row[order] > 0]].tolist()
+        typical = [name for name, _ in top_categories(np.array(nearest, dtype=np.int64), table)]
+        categories = _shared(item, typical, nearest, table)
+        name = (*categories, "")[0] if is_new else ""  # not what others like, but what it is
+        ids, text = tuple(table.ids[nearest].tolist()), _text(name, nearest, table, NEW if is_new else OTHERS)
         found.append(Reason(None, 1.0, _name(categories, nearest, table), ids, categories, text))
     return found
 
 
-def _shared(item: int, typical: Iterable[str], liked: IntArray, table: ItemTable) -> tuple[str, ...]:
+def _shared(item: int, typical: Iterable[str], liked: Sequence[int], table: ItemTable) -> tuple[str, ...]:
     """Return those of an interest's typical categories that the item has, and at least half of the liked items."""
     if table.attributes is None:
         return ()
-    own = table.attributes.of(item)
-    of_liked = Counter(name for one in liked.tolist() for name in table.attributes.of(one))
-    both = [name for name in dict.fromkeys(typical) if name in own and 2 * of_liked[name] >= len(liked)]
+    own, of_liked = table.attributes.of(item), [table.attributes.of(one) for one in liked]
+    usual = (name for name in dict.fromkeys(typical) if name in own)
+    both = [name for name in usual if 2 * sum(name in names for names in of_liked) >= len(liked)]
     return tuple(both[:CATEGORIES])
 
 
-def _name(categories: tuple[str, ...], liked: IntArray, table: ItemTable) -> str:
-    titles = " and ".join(table.title(item) for item in liked[:2].tolist())
+def _name(categories: tuple[str, ...], liked: Sequence[int], table: ItemTable) -> str:
+    titles = " and ".join(table.title(item) for item in liked[:2])
     return (*categories[:1], titles)[0] or "popular"
 
 
-def _text(name: str, liked: IntArray, table: ItemTable) -> str:
-    titles = ", ".join(table.title(item) for item in liked.tolist())
+def _text(name: str, liked: Sequence[int], table: ItemTable, otherwise: str = OTHERS) -> str:
+    titles = ", ".join(table.title(item) for item in liked)
     if not titles:
-        return "because others like it"
+        return otherwise
     return f"because of your interest in {name}: {titles}" if name else f"because you like {titles}"

@@ -1,7 +1,9 @@
-"""Finished lists: popular items for users of whom nothing is known, and lists as a frame."""
+"""Requests by external ids, and their lists: popular items for users of whom nothing is known, lists by id."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,7 +11,10 @@ import numpy as np
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import as_integer, id_row, positions
 from dpcml.retrieval.explain import Reason
+from dpcml.retrieval.request import UserBatch, allowed_items, histories_of, likes_matrix
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.checks import choice
+from dpcml.utils.errors import NothingLeftError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,8 +56,18 @@ def popular_list(train: Interactions, n: int, allowed: BoolArray, *, explain: bo
     first = np.argsort(-likes, kind="stable")[:n]
     items, scores = np.full((1, n), -1, dtype=np.int64), np.full((1, n), -np.inf, dtype=np.float32)
     items[0, : len(first)], scores[0, : len(first)] = candidates[first], likes[first]
-    texts = [f"popular: {count:,} users like it" for count in likes[first].tolist()] if explain else []
-    return Lists(items, scores, [[Reason(None, 1.0, "popular", (), (), text) for text in texts]] if explain else [])
+    return Lists(items, scores, [[popular_reason(count) for count in likes[first].tolist()]] if explain else [])
+
+
+def popular_reason(likes: int) -> Reason:
+    """Return why an item is recommended to a user of whom nothing is known.
+
+    Examples
+    --------
+    >>> popular_reason(1200).text
+    'popular: 1,200 users like it'
+    """
+    return Reason(None, 1.0, "popular", (), (), f"popular: {likes:,} users like it")
 
 
 def fill_in(lists: Lists, there: BoolArray, other: Lists, *, explain: bool = False) -> Lists:
@@ -106,7 +121,105 @@ def request_columns(train: Interactions, items: Any, on_unknown: str) -> IntArra
     return found[found >= 0]
 
 
-def list_frame(by: str, keys: Array, found: tuple[Any, ...]) -> pl.DataFrame:
+def known_users(train: Interactions, users: Any, on_unknown: str) -> tuple[Array, UserBatch, BoolArray]:
+    """Return the users of a request, and where those that are in the training data stand among them.
+
+    Parameters
+    ----------
+    train
+        Training data.
+    users
+        One external id, or a sequence of them.
+    on_unknown
+        An error for unknown users, or ``skip`` them, or keep their places for ``popular`` items.
+
+    Returns
+    -------
+    ids, batch, known
+        External ids, the known users among them, and a mask of shape (ids,).
+
+    Examples
+    --------
+    >>> ids, batch, known = known_users(Interactions.from_csr(np.eye(2)), [1, 99], "popular")
+    >>> ids, batch.rows, known
+    (array([ 1, 99]), array([1]), array([ True, False]))
+    """
+    choice("on_unknown", on_unknown, ON_UNKNOWN)
+    ids, rows = request_ids(train, users)
+    if on_unknown == "error":
+        train.user_rows(users)  # raises the error that names one
+    elif on_unknown == "skip":
+        ids, rows = ids[rows >= 0], rows[rows >= 0]
+    return ids, UserBatch.known(train, rows[rows >= 0]), rows >= 0
+
+
+def new_users(train: Interactions, history: Any, on_unknown: str) -> tuple[UserBatch, BoolArray, bool]:
+    """Return the users with given histories, a mask of the histories with a known item, and whether there is only one.
+
+    Parameters
+    ----------
+    train
+        Training data, which has the item ids.
+    history
+        External item ids of one user, or a sequence of such sequences.
+    on_unknown
+        What to do with unknown items: an error, or leave them out; ``skip`` raises an error if no other is left.
+    """
+    choice("on_unknown", on_unknown, ON_UNKNOWN)
+    given, single = histories_of(history)
+    columns = [request_columns(train, one, on_unknown) for one in given]
+    for one, found in zip(given, columns, strict=True):
+        if len(one) and not len(found) and on_unknown == "skip":
+            train.item_columns(one)  # raises the error that names one
+    known = np.array([len(found) > 0 for found in columns], dtype=bool)
+    if not known.all():
+        text = f"{np.count_nonzero(~known)} of {len(known)} histories hold no known item: they get popular items"
+        warnings.warn(text, UserWarning, stacklevel=3)
+    return UserBatch(likes_matrix([found for found in columns if len(found)], train.n_items)), known, single
+
+
+def candidate_mask(train: Interactions, items: Any, where: Any, exclude: Any, on_unknown: str) -> BoolArray:
+    """Return a mask of the items that may be recommended; the parameters are those of ``recommend``.
+
+    Examples
+    --------
+    >>> candidate_mask(Interactions.from_csr(np.eye(3)), [0, 1, 99], None, [1], "skip")
+    array([ True, False, False])
+    """
+    if items is not None and on_unknown != "error":
+        known = request_columns(train, items, on_unknown)
+        items = train.item_ids[known] if len(known) else items  # none known: the error names one
+    allowed = allowed_items(train, items, where)
+    if exclude is not None:
+        allowed[request_columns(train, exclude, on_unknown)] = False
+        if not allowed.any():
+            raise NothingLeftError("exclude: no item is left to choose from; exclude fewer items")
+    return allowed
+
+
+def with_ids(train: Interactions, lists: Lists, *, explain: bool, single: bool = False) -> tuple[Any, ...]:
+    """Return ids, scores and perhaps reasons of lists, or of the only one; places that are empty in all are cut off.
+
+    Examples
+    --------
+    >>> train = Interactions.from_csr(np.eye(2), item_ids=["dune", "emma"])
+    >>> with_ids(train, Lists(np.array([[1, -1]]), np.array([[0.5, -np.inf]]), []), explain=False, single=True)
+    (array(['emma'], dtype=object), array([0.5]))
+    """
+    longest = int((lists.items >= 0).sum(axis=1).max(initial=0))
+    best, scores = lists.items[:, :longest], lists.scores[:, :longest]
+    ids = train.item_ids[best]
+    if (best < 0).any():
+        ids[best < 0] = -1 if ids.dtype.kind == "i" else None
+    found = (ids, scores, lists.reasons) if explain else (ids, scores)
+    if single and not len(ids):  # the only user was left out
+        return (ids.ravel(), scores.ravel(), []) if explain else (ids.ravel(), scores.ravel())
+    return tuple(part[0] for part in found) if single else found
+
+
+def list_frame(
+    by: str, keys: Array, found: tuple[Any, ...], names: tuple[str, str] = ("item_id", "score")
+) -> pl.DataFrame:
     """Return lists as a polars frame with one row per user and item.
 
     Parameters
@@ -117,6 +230,8 @@ def list_frame(by: str, keys: Array, found: tuple[Any, ...]) -> pl.DataFrame:
         What it holds: one value per list.
     found
         Ids and scores of shape (users, n), and perhaps reasons, as from ``recommend``.
+    names
+        Columns of ids and scores.
 
     Examples
     --------
@@ -131,8 +246,8 @@ def list_frame(by: str, keys: Array, found: tuple[Any, ...]) -> pl.DataFrame:
     columns: dict[str, Any] = {
         by: keys[row].tolist(),
         "rank": place + 1,
-        "item_id": ids[there].tolist(),
-        "score": scores[there],
+        names[0]: ids[there].tolist(),
+        names[1]: scores[there],
     }
     if reasons:
         given = [reason for one in reasons[0] for reason in one]
@@ -140,3 +255,49 @@ def list_frame(by: str, keys: Array, found: tuple[Any, ...]) -> pl.DataFrame:
         columns["share"] = pl.Series([reason.share for reason in given], dtype=pl.Float32)
         columns["reason"] = pl.Series([reason.text for reason in given], dtype=pl.String)
     return pl.DataFrame(columns)
+
+
+def most_similar(similarities: Iterable[FloatArray], own: IntArray, n_all: int, n: int) -> tuple[IntArray, FloatArray]:
+    """Return positions and values of the largest similarities, without the item or user itself.
+
+    Parameters
+    ----------
+    similarities
+        For each item or user its similarity to all; taken one by one.
+    own
+        Its position.
+    n_all, n
+        How many there are, and how many are wanted, at most.
+
+    Examples
+    --------
+    >>> most_similar([np.array([1.0, 0.2, 0.7])], np.array([0]), 3, 1)
+    (array([[2]]), array([[0.7]], dtype=float32))
+    """
+    shape = len(own), min(int(n), n_all - 1)
+    best, values = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.float32)
+    for row, (position, found) in enumerate(zip(own.tolist(), similarities, strict=True)):
+        similarity = found.astype(np.float32)
+        similarity[position] = -np.inf
+        best[row] = np.argsort(-similarity, kind="stable")[: shape[1]]
+        values[row] = similarity[best[row]]
+    return best, values
+
+
+def similar_lists(
+    ids: Array, own: IntArray, best: IntArray, values: FloatArray, kind: str, *, single: bool, as_frame: bool
+) -> Any:
+    """Return what `most_similar` found by external ids, as arrays or as a frame.
+
+    Examples
+    --------
+    >>> ids = np.array(["dune", "emma"], dtype=object)
+    >>> given = ids, np.array([0]), np.array([[1]]), np.array([[0.5]])
+    >>> similar_lists(*given, "item", single=True, as_frame=False)
+    (array(['emma'], dtype=object), array([0.5]))
+    >>> similar_lists(*given, "item", single=True, as_frame=True).to_dicts()
+    [{'item_id': 'dune', 'rank': 1, 'similar_id': 'emma', 'similarity': 0.5}]
+    """
+    if not as_frame:
+        return (ids[best[0]], values[0]) if single else (ids[best], values)
+    return list_frame(f"{kind}_id", ids[own], (ids[best], values), names=("similar_id", "similarity"))

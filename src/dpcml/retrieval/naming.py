@@ -75,17 +75,17 @@ def distinctive_categories(
         return [{} for _ in groups]
     usual = np.maximum(usual_shares(table) if usual is None else usual, RARE)
     groups = [group[: max(CORE, len(group) // 2)] for group in groups]
-    counts = np.stack([_counts(group, attributes) for group in groups])  # (groups, categories)
+    counts = _counts(groups, attributes)  # (groups, categories)
     sizes = np.array([[len(group)] for group in groups])
     share = (counts + PRIOR * usual) / (sizes + PRIOR)
     others = (counts.sum(axis=0) - counts + PRIOR * usual) / (sizes.sum() - sizes + PRIOR)
     lifts = share / usual * (share / others)
     strength = np.round(share * np.log(lifts), 9)  # equal ones keep the order of the alphabet
     kept = (counts >= LEAST) & (counts >= TYPICAL * sizes) & (share >= USUAL_LIFT * usual) & (lifts >= LIFT)
-    return [
-        {str(attributes.names[k]): float(row[k]) for k in np.argsort(-row, kind="stable") if keep[k]}
-        for row, keep in zip(strength, kept, strict=True)
-    ]
+    found: list[dict[str, float]] = [{} for _ in groups]
+    for group, k in zip(*(part.tolist() for part in np.nonzero(kept)), strict=True):
+        found[group][str(attributes.names[k])] = float(strength[group, k])
+    return [dict(sorted(one.items(), key=lambda pair: -pair[1])) for one in found]
 
 
 def interest_names(
@@ -137,8 +137,9 @@ def _example(group: IntArray, category: str, table: ItemTable) -> str:
     return table.title(next(has, int(group[0])))
 
 
-def _counts(items: IntArray, attributes: Attributes) -> IntArray:
-    """Return how many of some items have each attribute; slices of the CSR, as SciPy's rows cost more than the sum."""
-    indptr, indices = attributes.matrix.indptr, attributes.matrix.indices
-    found = [indices[indptr[item] : indptr[item + 1]] for item in items.tolist()]
-    return np.bincount(np.concatenate([np.zeros(0, indices.dtype), *found]), minlength=len(attributes.names))
+def _counts(groups: Sequence[IntArray], attributes: Attributes) -> IntArray:
+    """Return how many items of each group have each attribute; shape (groups, attributes)."""
+    per_item, codes = attributes.codes(np.concatenate(groups))
+    group = np.repeat(np.repeat(np.arange(len(groups)), [len(one) for one in groups]), per_item)
+    n_names = len(attributes.names)
+    return np.bincount(group * n_names + codes, minlength=len(groups) * n_names).reshape(len(groups), n_names)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcml.data.items import ItemTable
 from dpcml.retrieval.naming import distinctive_categories, interest_names
 from dpcml.utils.arrays import Array, FloatArray, IntArray, repeats_first
+
+if TYPE_CHECKING:
+    import polars as pl
 
 CATEGORIES = 5  # kept of an interest
 AROUND = 10  # nearest items that name an interest without liked items
@@ -61,6 +65,30 @@ class Interest:
             "items": self.items.tolist(),
             "categories": [list(pair) for pair in self.categories],
         }
+
+
+def interest_frame(interests: Sequence[Interest]) -> pl.DataFrame:
+    """Return interests as a polars frame with one row for each.
+
+    Examples
+    --------
+    >>> one = Interest(1, 0.25, "Horror", np.array([7]), (("Horror", 1.0),), np.zeros(2, np.float32))
+    >>> interest_frame([one]).rows()
+    [(1, 0.25, 'Horror', [7], ['Horror'])]
+    """
+    import polars as pl
+
+    return pl.DataFrame(
+        {
+            "number": pl.Series([one.number for one in interests], dtype=pl.Int32),
+            "share": pl.Series([one.share for one in interests], dtype=pl.Float64),
+            "name": pl.Series([one.name for one in interests], dtype=pl.String),
+            "items": [one.items.tolist() for one in interests],
+            "categories": pl.Series(
+                [[name for name, _ in one.categories] for one in interests], dtype=pl.List(pl.String)
+            ),
+        }
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +155,8 @@ class UserProfile:
         >>> [(one.name, one.items.tolist()) for one in ann.interests(ItemTable([5, 6, 7], titles))]
         [('Emma and Persuasion', [5, 7]), ('Alien', [6])]
         """
-        order = np.argsort(-self.shares[: len(self.used)], kind="stable").tolist()
-        members = [self._members(c) for c in order]
-        # An interest without liked items gets its name from the nearest items of the catalogue.
-        around = [
-            own if len(own) else _nearest(self.vectors[c], self.items) for c, own in zip(order, members, strict=True)
-        ]
+        groups = self._groups()
+        around = list(groups.values())
         distinctive = distinctive_categories(around, table, usual)
         names = interest_names(around, distinctive, table)
         return [
@@ -140,13 +164,52 @@ class UserProfile:
                 c,
                 float(self.shares[c]),
                 names[k],
-                table.ids[members[k]],
+                table.ids[self._members(c)],
                 top_categories(around[k], table),
                 self.vectors[c],
                 tuple(distinctive[k]),
             )
-            for k, c in enumerate(order)
+            for k, c in enumerate(groups)
         ]
+
+    def similarity(self, others: FloatArray) -> FloatArray:
+        """Return minus the distance from each vector to the nearest of other users', weighted by share.
+
+        Parameters
+        ----------
+        others
+            Vectors of shape (users, C, d).
+        """
+        weights = self.shares if self.shares.any() else np.full(len(self.vectors), 1 / len(self.vectors))
+        apart = distances(self.vectors, others.reshape(-1, self.vectors.shape[1]))
+        nearest = apart.reshape(len(self.vectors), len(others), -1).min(axis=2)  # (C, users)
+        return np.asarray(-np.einsum("c,cu->u", weights, nearest))
+
+    def typical_categories(self, table: ItemTable, usual: FloatArray | None = None) -> dict[int, tuple[str, ...]]:
+        """Return the categories of each interest by its number: those that distinguish it, then the most frequent.
+
+        Parameters
+        ----------
+        table, usual
+            As for `interests`, which gives the same categories and takes longer.
+        """
+        if table.attributes is None:
+            return dict.fromkeys(range(len(self.used)), ())
+        groups = self._groups()
+        distinctive = distinctive_categories(list(groups.values()), table, usual)
+        return {
+            c: (*first, *(name for name, _ in top_categories(items, table)))
+            for (c, items), first in zip(groups.items(), distinctive, strict=True)
+        }
+
+    def _groups(self) -> dict[int, IntArray]:
+        """Return the items that an interest gets its name from, by number, the interest with the largest share first.
+
+        They are its liked items, or the nearest items of the catalogue if it has none.
+        """
+        order = np.argsort(-self.shares[: len(self.used)], kind="stable").tolist()
+        members = {c: self._members(c) for c in order}
+        return {c: own if len(own) else _nearest(self.vectors[c], self.items) for c, own in members.items()}
 
     def _members(self, c: int) -> IntArray:
         """Return the liked items of a vector, nearest first."""
@@ -178,14 +241,11 @@ def top_categories(items: IntArray, table: ItemTable) -> tuple[tuple[str, float]
     """
     if table.attributes is None:
         return ()
-    weights: Counter[str] = Counter()
-    for item in items.tolist():
-        names = table.attributes.of(item)
-        for name in names:
-            weights[name] += 1 / len(names)  # type: ignore[assignment]
-    whole = sum(weights.values())
-    ordered = sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))
-    return tuple((name, weight / whole) for name, weight in ordered[:CATEGORIES])
+    counts, codes = table.attributes.codes(items)
+    weights = np.bincount(codes, np.repeat(1 / np.maximum(counts, 1), counts), len(table.attributes.names))
+    there = np.flatnonzero(weights).tolist()
+    ordered = sorted((-float(weights[code]), str(table.attributes.names[code])) for code in there)
+    return tuple((name, -weight / float(weights.sum())) for weight, name in ordered[:CATEGORIES])
 
 
 def _nearest(vector: FloatArray, items: FloatArray) -> IntArray:

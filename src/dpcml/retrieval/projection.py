@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
+from scipy import stats
 from scipy.sparse import linalg
 from scipy.spatial.distance import cdist
 
 from dpcml.data.interactions import Interactions
 from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.packages import installed
 
 N_ITEMS = 4000  # items on a map: the most popular ones
+UMAP_FROM, UMAP_TO = 500, 20_000  # items: fewer are laid out as well by principal components, more take minutes
 NEIGHBOURS = 5  # items that determine the place of a vector
 
 
@@ -52,10 +57,12 @@ class ItemMap:
 
 
 def project_items(train: Interactions, item_vectors: FloatArray | None = None, n_items: int = N_ITEMS) -> ItemMap:
-    """Return the most popular items in two dimensions.
+    """Return the most popular items in two dimensions, in which popularity has no part.
 
-    With item vectors the axes are their first two principal components. Without them the axes come from a singular
-    value decomposition of the normalised interaction matrix.
+    Popularity is the largest direction of most models; on a map it would hide what items are about. It is taken out of
+    the vectors, whose directions are then laid out by UMAP where it is installed (the extra ``map``) and there are
+    neither few nor very many items, else by their first two principal components. Without vectors the axes come from a
+    singular value decomposition of the normalised interaction matrix.
 
     Parameters
     ----------
@@ -72,12 +79,42 @@ def project_items(train: Interactions, item_vectors: FloatArray | None = None, n
     >>> found.places.shape, float(abs(found.places).max()) <= 1.0
     ((8, 2), True)
     """
-    rows = np.argsort(-train.per_item, kind="stable")[:n_items]
+    likes = train.per_item
+    rows = np.argsort(-likes, kind="stable")[:n_items]
     if item_vectors is None:
-        return ItemMap(rows, _scaled(_singular_vectors(train, rows)))
-    vectors = np.asarray(item_vectors[rows], dtype=np.float64)
-    centered = vectors - vectors.mean(axis=0)
-    return ItemMap(rows, _scaled(centered @ _principal_axes(centered)), vectors)
+        places, vectors = _singular_vectors(train, rows), None
+    else:
+        vectors = np.asarray(item_vectors[rows], dtype=np.float64)
+        directions = without_popularity(vectors, likes[rows])
+        directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
+        umap = installed("umap") if UMAP_FROM <= len(rows) <= UMAP_TO else None
+        places = directions @ _principal_axes(directions) if umap is None else _by_umap(umap, directions)
+    return ItemMap(rows, _scaled(without_popularity(places, likes[rows])), vectors)
+
+
+def without_popularity(values: FloatArray, likes: IntArray) -> FloatArray:
+    """Return values of items, shape (items, d), less what their numbers of likes predict of them by least squares.
+
+    The predictors are a cubic of the rank by likes, and the logarithm of the likes.
+
+    Examples
+    --------
+    >>> likes = np.array([1, 2, 4, 8, 16, 32, 64])
+    >>> bool(np.allclose(without_popularity(np.log1p(likes)[:, None], likes), 0))
+    True
+    """
+    rank = stats.rankdata(likes) / max(len(likes), 1) - 0.5
+    predictors = np.stack([np.ones(len(likes)), rank, rank**2, rank**3, np.log1p(likes)], axis=1)
+    residual = values - predictors @ np.linalg.lstsq(predictors, values, rcond=None)[0]
+    noise = np.abs(residual) <= 1e-9 * np.abs(values).max(axis=0, initial=0.0)  # rounding, which scaling would magnify
+    return np.where(noise.all(axis=0), 0.0, residual)
+
+
+def _by_umap(umap: ModuleType, vectors: FloatArray) -> FloatArray:
+    """Return a layout that keeps neighbours together, the same for the same vectors; shape (n, 2)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a seed means one thread
+        return np.asarray(umap.UMAP(random_state=0, n_jobs=1).fit_transform(vectors), dtype=np.float64)
 
 
 def _principal_axes(centered: FloatArray) -> FloatArray:

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from dpcml.data.csr import distinct
 from dpcml.data.interactions import Interactions
-from dpcml.data.items import ItemTable
 from dpcml.retrieval.exact import Seen, nothing_seen, seen_of
 from dpcml.retrieval.profile import UserProfile
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
@@ -191,50 +190,69 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
 
 
-FILTERS: Registry[Callable[[ItemTable, list[str]], BoolArray]] = Registry("item filter")
+FILTERS: Registry[Callable[[Interactions, list[str]], BoolArray]] = Registry("item filter")
+ANSWERS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 @FILTERS.register("tag")
 @FILTERS.register("genre")
 @FILTERS.register("category")
-def with_category(items: ItemTable, wanted: list[str]) -> BoolArray:
+def with_category(train: Interactions, wanted: list[str]) -> BoolArray:
     """Return a mask of the items that have any of some categories; case does not matter.
 
     Examples
     --------
-    >>> from dpcml.data.items import Attributes
+    >>> from dpcml.data.items import Attributes, ItemTable
     >>> films = ItemTable(np.arange(2), attributes=Attributes.from_sets([{"War"}, {"Crime", "Drama"}]))
-    >>> with_category(films, ["crime", "Comedy"])
+    >>> data = Interactions.from_csr(np.eye(2), items=films)
+    >>> with_category(data, ["crime", "Comedy"])
     Traceback (most recent call last):
     ...
     dpcml.utils.errors.ParameterError: no item has the category 'Comedy': known: Crime, Drama, War
-    >>> with_category(films, ["crime"])
+    >>> with_category(data, ["crime"])
     array([False,  True])
     """
-    if items.attributes is None:
+    attributes = train.items.attributes
+    if attributes is None:
         raise ParameterError(f"where: {wanted[0]!r} cannot be looked for, these items have no categories")
-    names = {str(name).casefold(): number for number, name in enumerate(items.attributes.names)}
+    names = {str(name).casefold(): number for number, name in enumerate(attributes.names)}
     for name in wanted:
         if name.casefold() not in names:
-            known = [str(one) for one in items.attributes.names[:1000]]
+            known = [str(one) for one in attributes.names[:1000]]
             raise ParameterError(f"no item has the category {name!r}: {did_you_mean(name, known)}")
-    chosen = items.attributes.matrix[:, [names[name.casefold()] for name in wanted]]
+    chosen = attributes.matrix[:, [names[name.casefold()] for name in wanted]]
     return np.asarray(np.diff(chosen.tocsr().indptr) > 0)
 
 
 @FILTERS.register("title")
-def with_title(items: ItemTable, wanted: list[str]) -> BoolArray:
+def with_title(train: Interactions, wanted: list[str]) -> BoolArray:
     """Return a mask of the items whose title (or id, without titles) contains any of some texts; case does not matter.
 
     Examples
     --------
+    >>> from dpcml.data.items import ItemTable
     >>> films = ItemTable(np.arange(2), titles=np.array(["Alien", "Aliens"], dtype=object))
-    >>> with_title(films, ["ALIENS"])
+    >>> with_title(Interactions.from_csr(np.eye(2), items=films), ["ALIENS"])
     array([False,  True])
     """
     words = [word.casefold() for word in wanted]
-    titles = (items.title(item).casefold() for item in range(len(items)))
+    titles = (train.items.title(item).casefold() for item in range(train.n_items))
     return np.array([any(word in title for word in words) for title in titles], dtype=bool)
+
+
+@FILTERS.register("new")
+def without_likes(train: Interactions, wanted: list[str]) -> BoolArray:
+    """Return a mask of the items that nobody likes yet (``yes``), or that somebody likes (``no``).
+
+    Examples
+    --------
+    >>> without_likes(Interactions.from_csr(np.array([[1, 0], [1, 0]])), ["yes"])
+    array([False,  True])
+    """
+    for word in wanted:
+        if word.casefold() not in ANSWERS:
+            raise ParameterError(f"where={{'new': {word!r}}}: say 'yes' (items that nobody likes yet) or 'no'")
+    return np.isin(train.per_item == 0, [ANSWERS[word.casefold()] for word in wanted])
 
 
 def allowed_items(
@@ -268,7 +286,7 @@ def allowed_items(
     if where is not None and not isinstance(where, Mapping):
         raise ParameterError(f"where={where!r}: pass a mapping such as {{'category': 'Horror'}}")
     for name, value in (where or {}).items():
-        allowed &= FILTERS[name](train.items, _texts(name, value))
+        allowed &= FILTERS[name](train, _texts(name, value))
     if not allowed.any():
         given = [*(["items"] if items is not None else []), *([f"where={dict(where)!r}"] if where else [])]
         raise NothingLeftError(f"{', '.join(given)}: no item is left to choose from; widen the choice")

@@ -1,9 +1,10 @@
-"""The shortest way to a list: most requests ask for the plain list of one user, and many arrive together."""
+"""The shortest way to a list: most requests ask for the list of one user, and many arrive together."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -20,19 +21,28 @@ from dpcml.serving.work import CURRENT_POOLS, WorkPool
 from dpcml.utils.errors import DpcmlError
 
 AT_ONCE = 64  # lists that are made together
+LONGEST = 100  # longer lists are made on other threads: they would keep the short ones waiting
+
+
+class ListOptions(NamedTuple):
+    """What lists that are made together have in common."""
+
+    n: int
+    exclude_seen: bool
+    mix: float
+    explain: bool
 
 
 @dataclass(eq=False)
 class _Asked:
     loaded: LoadedModel
     row: int
-    n: int
-    exclude_seen: bool
+    options: ListOptions
     answer: asyncio.Future[bytes]
 
 
 class ListBatcher:
-    """Makes plain lists on a thread of its own: those that are asked for while it works are made together afterwards.
+    """Makes lists on a thread of its own: those that are asked for while it works are made together afterwards.
 
     One matrix product for many users takes little longer than one for a single user.
 
@@ -47,11 +57,11 @@ class ListBatcher:
         self._waiting: list[_Asked] = []
         self._working = False
 
-    async def make(self, loaded: LoadedModel, row: int, n: int, exclude_seen: bool) -> bytes:
+    async def make(self, loaded: LoadedModel, row: int, options: ListOptions) -> bytes:
         """Return the response with the list of the user at a row."""
         if len(self._waiting) >= self._max_waiting:
             self._pool.refuse(len(self._waiting))
-        asked = _Asked(loaded, row, n, exclude_seen, asyncio.get_running_loop().create_future())
+        asked = _Asked(loaded, row, options, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if not self._working:
             self._begin(asyncio.get_running_loop())
@@ -81,23 +91,33 @@ class ListBatcher:
 
 
 def _answers(asked: list[_Asked]) -> list[bytes | Exception]:
-    """Return the responses; lists of the same length and model are made together."""
-    groups: dict[tuple[int, int, bool], list[int]] = {}
+    """Return the responses; lists with the same options and of the same model are made together."""
+    groups: dict[tuple[int, ListOptions], list[int]] = {}
     for k, one in enumerate(asked):
-        groups.setdefault((id(one.loaded), one.n, one.exclude_seen), []).append(k)
+        groups.setdefault((id(one.loaded), one.options), []).append(k)
     found: list[bytes | Exception] = [b""] * len(asked)
-    for (_, n, exclude_seen), members in groups.items():
-        loaded = asked[members[0]].loaded
+    for (_, options), members in groups.items():
         try:
-            batch = UserBatch.known(loaded.model.train_, np.array([asked[k].row for k in members]))
-            lists = loaded.model.top_items(batch, n, exclude_seen=exclude_seen)
-            counts = np.count_nonzero((lists.items >= 0) & np.isfinite(lists.scores), axis=1).tolist()
-            for place, (k, count) in enumerate(zip(members, counts, strict=True)):
-                best = Found(lists.items[place, :count], lists.scores[place, :count])
-                found[k] = b'{"items":%b}' % list_json(loaded, best) if count else no_items_left()
+            made = _lists(asked[members[0]].loaded, [asked[k].row for k in members], options)
         except Exception as error:
-            for k in members:
-                found[k] = error
+            made = [error] * len(members)
+        for k, answer in zip(members, made, strict=True):
+            found[k] = answer
+    return found
+
+
+def _lists(loaded: LoadedModel, rows: list[int], options: ListOptions) -> list[bytes | Exception]:
+    """Return the responses for the users at some rows."""
+    batch = UserBatch.known(loaded.model.train_, np.array(rows))
+    lists = loaded.model.top_items(
+        batch, options.n, exclude_seen=options.exclude_seen, mix=options.mix, explain=options.explain
+    )
+    counts = np.count_nonzero((lists.items >= 0) & np.isfinite(lists.scores), axis=1).tolist()
+    found: list[bytes | Exception] = []
+    for place, count in enumerate(counts):
+        reasons = lists.reasons[place] if options.explain else None
+        best = Found(lists.items[place, :count], lists.scores[place, :count], reasons)
+        found.append(b'{"items":%b}' % list_json(loaded, best) if count else no_items_left())
     return found
 
 
@@ -111,7 +131,7 @@ class DirectRecommend:
     store
         The models.
     batcher
-        Makes plain lists.
+        Makes lists from the whole catalogue.
     feedback
         What people said since the model was trained, if that is kept.
     """
@@ -143,9 +163,11 @@ class DirectRecommend:
 
     async def content(self, loaded: LoadedModel, asked: RecommendRequest) -> bytes:
         """Return the response to a request."""
-        plain = not (asked.mix or asked.explain or asked.items or asked.where or asked.exclude)
-        if plain and asked.on_unknown != "popular" and not (self._feedback and self._feedback.person(asked.user)):
-            return await self._batcher.make(loaded, loaded.user_row(asked.user), asked.n, asked.exclude_seen)
+        everything = asked.items is None and asked.where is None and not asked.exclude
+        said = self._feedback is not None and self._feedback.person(asked.user) is not None
+        if everything and asked.n <= LONGEST and asked.on_unknown != "popular" and not said:
+            options = ListOptions(asked.n, asked.exclude_seen, asked.mix, asked.explain)
+            return await self._batcher.make(loaded, loaded.user_row(asked.user), options)
         return await CURRENT_POOLS.get().lists.run(lambda: one_list(loaded, asked, self._feedback))
 
 

@@ -114,15 +114,15 @@ class FeedbackStore:
 
     def _folded(self, loaded: LoadedModel, user: Any, version: int, batch: UserBatch) -> FloatArray | None:
         """Return the vectors of a person, which are computed once; None for a model without vectors."""
-        fold = getattr(loaded.model, "fold_in", None)
-        if fold is None:
+        model = loaded.model.multi_interest
+        if model is None:
             return None
         key = loaded.fingerprint, str(user)
         with self._lock:
             kept = self._vectors.get(key)
         if kept is not None and kept[0] == version:
             return kept[1]
-        vectors: FloatArray = fold(loaded.model.train_.item_ids[batch.liked(0)])[None]
+        vectors = model.fold_in(loaded.model.train_.item_ids[batch.liked(0)])[None]
         with self._lock:
             self._vectors[key] = version, vectors
             self._vectors.move_to_end(key)

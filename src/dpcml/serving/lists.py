@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcml.data.items import id_array, positions
+from dpcml.retrieval.lists import popular_reason
 from dpcml.retrieval.request import UserBatch, allowed_items
 from dpcml.serving.errors import APIError, no_items_left, to_json
 from dpcml.serving.feedback import FeedbackStore
@@ -24,6 +25,7 @@ from dpcml.serving.work import check_client
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.errors import UnknownIdError
 
+POPULAR = b',"popular":true'
 USERS_AT_ONCE = 32  # of a batch; in between, the server looks whether the client still waits
 
 
@@ -62,11 +64,10 @@ def one_list(loaded: LoadedModel, asked: RecommendRequest, feedback: FeedbackSto
 def new_list(loaded: LoadedModel, asked: NewUserRecommendRequest) -> bytes:
     """Return the response with the list of somebody new; popular items for an empty history."""
     candidates = candidates_of(loaded, asked)
-    columns, unknown = item_columns(loaded, asked.history, asked.on_unknown)
+    need_one = len(asked.history) > 0 and asked.on_unknown != "popular"
+    columns, unknown = item_columns(loaded, asked.history, asked.on_unknown, need_one)
     missing = {"items": [*unknown, *candidates.unknown]}
     if not len(columns):
-        if len(asked.history) and asked.on_unknown != "popular":
-            loaded.model.train_.item_columns(asked.history)  # raises the error that names an id
         return _response(loaded, _popular(loaded, asked, candidates), missing, popular=True)
     batch = UserBatch.of_items(np.unique(columns).astype(np.int32), loaded.model.train_.n_items)
     return _response(loaded, _best(loaded, batch, asked, candidates)[0], missing)
@@ -102,7 +103,12 @@ def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: Fee
     kept = [(user, one) for user, one in zip(asked.users, found, strict=True) if one is not None]
     if not any(len(one.items) for _, one in kept):
         raise no_items_left()
-    parts = [b'{"user":%b,"items":%b}' % (to_json(json_id(user)), list_json(loaded, one)) for user, one in kept]
+    nobody = set(strangers)
+    parts = [
+        b'{"user":%b,"items":%b%b}'
+        % (to_json(json_id(user)), list_json(loaded, one), POPULAR if user in nobody else b"")
+        for user, one in kept
+    ]
     unknown = {"users": [json_id(user) for user in strangers], "items": candidates.unknown}
     return b'{"lists":[%b]%b}' % (b",".join(parts), _unknown_json(unknown))
 
@@ -115,12 +121,19 @@ def batch_of(loaded: LoadedModel, user: Any, feedback: FeedbackStore | None = No
     return feedback.batch(loaded, user, person)
 
 
-def item_columns(loaded: LoadedModel, ids: Sequence[Any], on_unknown: str) -> tuple[IntArray, list[Any]]:
-    """Return the positions of the items that the model knows, and the ids that it does not know."""
+def item_columns(
+    loaded: LoadedModel, ids: Sequence[Any], on_unknown: str, need_one: bool = False
+) -> tuple[IntArray, list[Any]]:
+    """Return the positions of the items that the model knows, and the ids that it does not know.
+
+    An unknown id raises `UnknownIdError` if ``on_unknown`` is ``error``, or if one item is needed and none is known.
+    """
     train = loaded.model.train_
     if on_unknown == "error":
         return (train.item_columns(ids) if len(ids) else np.zeros(0, dtype=np.int64)), []
     found = positions(train.item_ids, np.atleast_1d(id_array(ids)), train.items.order)
+    if need_one and not (found >= 0).any():
+        train.item_columns(ids)  # raises the error that names an id
     return found[found >= 0], [json_id(one) for one, place in zip(ids, found.tolist(), strict=True) if place < 0]
 
 
@@ -130,10 +143,8 @@ def candidates_of(loaded: LoadedModel, asked: RecommendOptions) -> CandidateFilt
     if asked.items is not None or asked.where is not None:
         ids: Array | None = None
         if asked.items is not None:
-            columns, unknown = item_columns(loaded, asked.items, asked.on_unknown)
+            columns, unknown = item_columns(loaded, asked.items, asked.on_unknown, need_one=True)
             ids = train.item_ids[columns]
-            if not len(columns):
-                train.item_columns(asked.items)  # raises the error that names an id
         allowed = allowed_items(train, ids, asked.where)
     excluded, more = item_columns(loaded, asked.exclude or [], asked.on_unknown)
     return CandidateFilter(allowed, np.unique(excluded).astype(np.int32), [*unknown, *more])
@@ -161,7 +172,9 @@ def _popular(loaded: LoadedModel, asked: RecommendOptions, candidates: Candidate
     allowed = np.ones(train.n_items, dtype=bool) if candidates.allowed is None else candidates.allowed.copy()
     allowed[candidates.hidden] = False
     best = loaded.popular[allowed[loaded.popular]][: asked.n]
-    return Found(best, train.per_item[best].astype(np.float32))
+    likes = train.per_item[best]
+    reasons = [popular_reason(count) for count in likes.tolist()] if asked.explain else None
+    return Found(best, likes.astype(np.float32), reasons)
 
 
 def list_json(loaded: LoadedModel, found: Found) -> bytes:
@@ -177,8 +190,7 @@ def list_json(loaded: LoadedModel, found: Found) -> bytes:
 def _response(loaded: LoadedModel, found: Found, unknown: dict[str, list[Any]], popular: bool = False) -> bytes:
     if not len(found.items):
         raise no_items_left()
-    said = b',"popular":true' if popular else b""
-    return b'{"items":%b%b%b}' % (list_json(loaded, found), said, _unknown_json(unknown))
+    return b'{"items":%b%b%b}' % (list_json(loaded, found), POPULAR if popular else b"", _unknown_json(unknown))
 
 
 def _unknown_json(unknown: dict[str, list[Any]]) -> bytes:

@@ -19,13 +19,16 @@ import numpy as np
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.retrieval.projection import ItemMap, project_items
+from dpcml.retrieval.request import UserBatch
 from dpcml.serving.errors import APIError, to_json
 from dpcml.serving.monitoring import log_event
 from dpcml.serving.search import TextSearch
 from dpcml.storage import load_with_card
-from dpcml.utils.arrays import IntArray
+from dpcml.utils.arrays import IntArray, every_kth
 from dpcml.utils.errors import DpcmlError
 
+EXAMPLE_LIKES = 0.5, 0.8  # quantiles of the number of likes of the user that the page opens on
+EXAMPLES = 100  # users among whom it is chosen
 CACHED_ITEMS = 20_000  # items whose description is kept in memory
 CACHED_USERS = 100_000  # users whose row is kept in memory
 MAX_JSON_INT = 2**53  # larger integers are rounded by JSON readers that use floating point numbers
@@ -98,6 +101,17 @@ class LoadedModel:
         return describe
 
     @cached_property
+    def reference(self) -> Callable[[int | str], dict[str, Any]]:
+        """Returns the id and title of the item with an external id."""
+
+        @lru_cache(maxsize=CACHED_ITEMS)
+        def refer(item: int | str) -> dict[str, Any]:
+            found = self.item(int(self.model.train_.item_columns([item])[0]))
+            return {"id": found["id"], "title": found["title"]}
+
+        return refer
+
+    @cached_property
     def item_json(self) -> Callable[[int], bytes]:
         """Returns the start of the JSON of a recommended item; the score follows."""
 
@@ -122,6 +136,18 @@ class LoadedModel:
     def popular(self) -> IntArray:
         """Positions of all items, the most popular first."""
         return np.argsort(-self.model.train_.per_item, kind="stable")
+
+    @cached_property
+    def example(self) -> int | str:
+        """A user to begin with: of some whose history is neither short nor long, the one with the evenest interests."""
+        train, known = self.model.train_, self.model.multi_interest
+        low, high = np.quantile(train.per_user[train.per_user > 0], EXAMPLE_LIKES)
+        rows = every_kth(np.flatnonzero((train.per_user >= low) & (train.per_user <= high)), EXAMPLES)
+        if known is None:
+            return json_id(train.user_ids[rows[0]])
+        shares = np.stack([one.shares for one in known.batch_profiles(UserBatch.known(train, rows))])
+        spread = -(shares * np.log(np.maximum(shares, 1e-9))).sum(axis=1)  # the entropy
+        return json_id(train.user_ids[rows[int(spread.argmax())]])
 
     @cached_property
     def item_search(self) -> TextSearch:

@@ -29,6 +29,11 @@ History = Annotated[
     Field(min_length=1, max_length=MAX_HISTORY, description="Ids of the items that the user likes.", examples=[[1, 7]]),
 ]
 
+OnUnknownItems = Annotated[
+    Literal["error", "skip"],
+    Field(description="What to do about items that the model does not know: leave them out and list them, or fail."),
+]
+
 
 def _example(**values: Any) -> ConfigDict:
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [values]})
@@ -96,6 +101,17 @@ class NewUserRequest(BaseModel):
     model_config = _example(history=[1, 2, 3])
 
     history: History
+    on_unknown: OnUnknownItems = "skip"
+
+
+class SimilarItemsRequest(BaseModel):
+    """A request of the items that are most similar to each of several items."""
+
+    model_config = _example(items=[1, 7], n=5)
+
+    items: Annotated[list[Id], Field(min_length=1, max_length=MAX_USERS)]
+    n: N = 10
+    on_unknown: OnUnknownItems = "skip"
 
 
 class Item(BaseModel):
@@ -155,6 +171,7 @@ class UserRecommendations(BaseModel):
 
     user: Id
     items: list[RecommendedItem]
+    popular: bool = Field(False, description="These are the most popular items: the user is not known.")
 
 
 class BatchRecommendations(BaseModel):
@@ -198,6 +215,19 @@ class SimilarItems(BaseModel):
     items: list[SimilarItem]
 
 
+class SimilarToItem(SimilarItems):
+    """Items that are similar to one of several items."""
+
+    item: Id
+
+
+class BatchSimilarItems(BaseModel):
+    """One list per known item, in the order of the request."""
+
+    lists: list[SimilarToItem]
+    unknown: UnknownIds | None = None
+
+
 class SimilarUser(BaseModel):
     """A user and their similarity."""
 
@@ -233,12 +263,14 @@ class InterestList(BaseModel):
     """The interests of a user, largest first."""
 
     interests: list[InterestGroup]
+    unknown: UnknownIds | None = None
 
 
 class ItemList(BaseModel):
     """A list of items."""
 
     items: list[Item]
+    unknown: UnknownIds | None = None
 
 
 class UserSummary(BaseModel):
@@ -252,6 +284,12 @@ class UserList(BaseModel):
     """Users, best match first."""
 
     users: list[UserSummary]
+
+
+class LikesOfItem(UserList):
+    """Who likes an item, the most active users first."""
+
+    likes: int = Field(description="Number of users who like it, in the training data.")
 
 
 class MapItem(Item):
@@ -285,6 +323,7 @@ class ModelInfo(BaseModel):
     has_titles: bool
     categories: list[str]
     parameters: dict[str, Any]
+    example: Id = Field(description="A user with several interests, to begin with.")
     capabilities: dict[str, bool] = Field(description="For each kind of request, whether the model can answer it.")
     able: dict[str, bool] = Field(description="Old name of capabilities; the next version removes it.", deprecated=True)
 

@@ -1,4 +1,4 @@
-"""Training: the loop over epochs, the engine, samplers, initial vectors, checkpoints and progress."""
+"""Training: the loop over epochs, the engine, samplers, initial vectors, checkpoints, progress and trackers."""
 
 import lazy_loader
 

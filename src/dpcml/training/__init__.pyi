@@ -2,5 +2,9 @@ from .checkpoint import Checkpoint as Checkpoint
 from .samplers import CLOSEST as CLOSEST
 from .samplers import SAMPLERS as SAMPLERS
 from .samplers import NegativeSampler as NegativeSampler
+from .tracking import MLflow as MLflow
+from .tracking import TensorBoard as TensorBoard
+from .tracking import Tracker as Tracker
+from .tracking import WandB as WandB
 from .trainer import History as History
 from .trainer import Trainer as Trainer

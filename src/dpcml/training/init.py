@@ -9,6 +9,7 @@ from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.clusters import cluster_users
+from dpcml.kernels.spectral import cholesky, combine_rows, divide_rows, eigenvectors, gram
 from dpcml.utils.arrays import FloatArray, IntArray, unit
 from dpcml.utils.registry import Registry
 from dpcml.utils.threads import over_rows
@@ -132,7 +133,7 @@ def user_clusters(train: Interactions, points: FloatArray, n_clusters: IntArray)
     leading = points[:, 1 : 1 + CLUSTER_DIM] if points.shape[1] > 1 else points
     directions = np.ascontiguousarray(unit(leading))
     owner = np.zeros(train.n_positives, dtype=np.int64)
-    counts = np.ascontiguousarray(n_clusters, dtype=np.int64)
+    counts = np.array(n_clusters, dtype=np.int64)  # a copy: read-only arrays have a type of their own for the compiler
     given = train.indptr, train.indices, directions, counts, ROUNDS, owner
     over_rows(lambda first, last: cluster_users(*given, first, last), train.n_users)
     return owner
@@ -141,8 +142,9 @@ def user_clusters(train: Interactions, points: FloatArray, n_clusters: IntArray)
 def spectrum_of(train: Interactions, dim: int, rng: np.random.Generator) -> FloatArray:
     """Return spectral coordinates of the items, at most ``dim``: singular vectors times roots of singular values."""
     per_user, per_item = np.maximum(train.per_user, 1), np.maximum(train.per_item, 1)
-    scaled = (sparse.diags_array(per_user**-0.5) @ train.csr @ sparse.diags_array(per_item**-0.5)).tocsr()
-    return _right_factor(scaled, min(dim, *scaled.shape), rng)
+    # a root and a division are rounded in one way; powers are not, on all processors
+    scaled = sparse.diags_array(1 / np.sqrt(per_user)) @ train.csr @ sparse.diags_array(1 / np.sqrt(per_item))
+    return _right_factor(scaled.tocsr(), min(dim, *scaled.shape), rng)
 
 
 def spectral_items(spectrum: FloatArray, dim: int, rng: np.random.Generator) -> FloatArray:
@@ -163,6 +165,19 @@ def _right_factor(matrix: sparse.csr_array, rank: int, rng: np.random.Generator,
     size = min(rank + 10, *matrix.shape)
     basis = rng.standard_normal((matrix.shape[1], size))
     for _ in range(rounds):
-        basis, _ = np.linalg.qr(matrix.T @ (matrix @ basis))
-    _, values, right = np.linalg.svd(matrix @ basis, full_matrices=False)
-    return np.asarray((basis @ right[:rank].T) * np.sqrt(values[:rank]))
+        basis = np.ascontiguousarray(matrix.T @ (matrix @ basis))
+        factor = cholesky(_gram(basis))
+        over_rows(lambda first, last: divide_rows(basis, factor, first, last), len(basis))  # noqa: B023
+    squares, right = eigenvectors(_gram(np.ascontiguousarray(matrix @ basis)))
+    found = np.zeros((len(basis), rank))
+    roots = np.sqrt(np.sqrt(np.maximum(squares[:rank], 0)))
+    columns = np.ascontiguousarray((right[:rank] * roots[:, None]).T)
+    over_rows(lambda first, last: combine_rows(basis, columns, found, first, last), len(basis))
+    return found
+
+
+def _gram(rows: FloatArray) -> FloatArray:
+    """Return the inner products of all columns."""
+    products = np.empty((rows.shape[1], rows.shape[1]))
+    over_rows(lambda first, last: gram(rows, products, first, last), len(products))
+    return products

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpcml.kernels.partition import GROUPS, gather, groups_of, write_runs
-from dpcml.kernels.random import mix, shuffle
+from dpcml.kernels.random import mixed, shuffle
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.threads import over_rows
 
@@ -85,7 +85,7 @@ class Order:
             runs = np.arange(len(self._places), dtype=self._places.dtype)
             self._shuffle(runs, self._starts, key)
             spread = self._spread(runs, np.empty_like(runs))
-            self._shuffle(values, self._user_starts, np.uint64(mix(key)))
+            self._shuffle(values, self._user_starts, mixed(key))
             self._write_runs(values, spread, pairs)
         return pairs
 

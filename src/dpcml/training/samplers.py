@@ -111,7 +111,8 @@ def popularity_weights(per_item: IntArray, exponent: float) -> FloatArray:
     """
     if not per_item.any():
         return np.ones(len(per_item))
-    return np.where(per_item > 0, np.maximum(per_item, 1).astype(np.float64) ** exponent, 0.0)
+    weights = np.where(per_item > 0, np.maximum(per_item, 1).astype(np.float64) ** exponent, 0.0)
+    return weights.astype(np.float32).astype(np.float64)  # the last bits of a power differ between processors
 
 
 def alias_table(weights: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -151,7 +152,8 @@ def positives(train: Interactions, pull: float = 0.0) -> Positives:
     indptr, items = np.array(train.indptr), np.array(train.indices, dtype=np.int32)
     filters = np.zeros((train.n_positives >> 2) + train.n_users, dtype=np.uint64)  # see `words_of`
     fill_filters(indptr, items, filters)
-    return Positives(items, indptr, filters, attraction(train.per_item, pull))
+    confidence = np.zeros(0, dtype=np.float32) if train.weights is None else np.array(train.confidence.data)
+    return Positives(items, indptr, filters, attraction(train.per_item, pull), confidence)
 
 
 def attraction(per_item: IntArray, pull: float) -> FloatArray:

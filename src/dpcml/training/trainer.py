@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.evaluation.ranks import Scorer, check_held_out
 from dpcml.training.checkpoint import Checkpoint, Checkpointer
 from dpcml.training.progress import Progress
+from dpcml.training.tracking import Tracker
 from dpcml.utils.arrays import Array
 from dpcml.utils.checks import at_least, choice, positive
 from dpcml.utils.errors import DataError, ParameterError
@@ -249,14 +250,18 @@ class Trainer:
         progress = Progress(self.last_epoch, positives=train.n_positives, shown=options.progress)
         with progress.slow_step("compiling kernels, once"):
             learner.compile()
-        return self.run(
-            learner,
-            None if valid is None else validate,
-            checkpointer=checkpointer,
-            resume=options.resume,
-            callbacks=options.callbacks,
-            progress=progress,
-        )
+        with ExitStack() as tracked:
+            for callback in options.callbacks:
+                if isinstance(callback, Tracker):
+                    tracked.enter_context(callback.run(identity))
+            return self.run(
+                learner,
+                None if valid is None else validate,
+                checkpointer=checkpointer,
+                resume=options.resume,
+                callbacks=options.callbacks,
+                progress=progress,
+            )
 
     def run(
         self,

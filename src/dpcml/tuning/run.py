@@ -162,10 +162,11 @@ class SearchRun:
         shared = {
             "model": self.config.model, "asked_epochs": self.config.epochs, "metric": self.config.metric,
             "seed": self.config.seed, "split": self.origin["split"], "version": version(), "status": "ok",
+            **({"fingerprint": self.origin["fingerprint"]} if "fingerprint" in self.origin else {}),
         }  # fmt: skip
         space = self.config.space
         for row in self.store.rows:
-            if any(row[name] != value for name, value in shared.items()) or row["parameters"] in known:
+            if any(row.get(name) != value for name, value in shared.items()) or row["parameters"] in known:
                 continue
             point = {name: plain(value) for name, value in json.loads(row["parameters"]).items()}
             points = {name: value for name, value in point.items() if name not in space.fixed}

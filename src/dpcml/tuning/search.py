@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from dpcml.data.interactions import Interactions
-from dpcml.data.split import by_ratio
+from dpcml.data.split import split_by
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models import create
 from dpcml.results_store import ResultsStore, parameters_text
@@ -28,7 +28,7 @@ from dpcml.tuning.workers import POOLS, SearchConfig, quiet_optuna
 from dpcml.utils.checks import at_least
 from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import ParameterError
-from dpcml.utils.files import write_text
+from dpcml.utils.files import full_path, write_text
 from dpcml.utils.packages import require, version
 from dpcml.utils.registry import Registry
 from dpcml.utils.text import plain, toml_text
@@ -66,17 +66,20 @@ def tune(
     halvings: int = 0,
     epochs: int | None = None,
     seed: int = 0,
+    split: str = "ratio",
     split_seed: int = 0,
     engine: str = "local",
     workers: int | None = None,
+    address: str | None = None,
     file: str | Path | None = None,
     resume: bool = True,
     label: str = "",
+    fingerprint: str = "",
     callback: Callable[[TuningProgress], object] = lambda progress: None,
 ) -> TuningResult:
-    """Search for the parameters of a model with the best value on the validation part of a 60/20/20 split.
+    """Search for the parameters of a model with the best value on the validation part of a split.
 
-    Needs optuna: ``pip install 'dpcml[tune]'``.
+    Needs optuna: ``pip install -e '.[tune]'``.
 
     Parameters
     ----------
@@ -101,11 +104,16 @@ def tune(
         only if it is in the better half of the trials that came as far.
     epochs
         Epochs of a trial; by default those of its parameters or of the model.
-    seed, split_seed
-        Seed of sampler and models, and seed of the split.
+    seed
+        Seed of sampler and models.
+    split, split_seed
+        How to split, ``ratio``, ``last`` or ``time`` (see `dpcml.data.split.split_by`), and the seed.
     engine, workers
         ``local`` or ``ray``, and the number of worker processes; by default one per core for models that are trained in
         epochs, and one for others, which are quick or need much memory.
+    address
+        Of the Ray cluster, whose machines must share the folder of ``file``; by default $RAY_ADDRESS, else Ray is
+        started on this machine.
     file
         A CSV file for the table of trials; optuna's journal is kept beside it. A search that was cut off goes on when
         it is called again, and several searches may share the file.
@@ -113,6 +121,8 @@ def tune(
         Whether earlier trials of the same search count.
     label
         The name of the data in the table.
+    fingerprint
+        What made the trials, a column of the table; earlier trials count only if theirs is the same.
     callback
         Called after every trial.
 
@@ -134,8 +144,10 @@ def tune(
     at_least("seed", seed, 0)
     searched = (space if isinstance(space, SearchSpace) else read_space(space, model)).with_fixed(model, fixed or {})
     epochs = _epochs(model, searched, halvings, epochs)
+    if address is not None and engine != "ray":
+        raise ParameterError(f"address={address!r}: only engine='ray' has one; name both or none")
     draw, pool, count = SAMPLERS[_sampler_name(sampler)], POOLS[engine], _worker_count(model, workers)
-    split = by_ratio(data, rng=split_seed)
+    parts = split_by(data, split, split_seed)
     with ExitStack() as stack:
         if file is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -145,26 +157,28 @@ def tune(
         store = ResultsStore(table, KEY, resume=resume)
         if not resume or not path.exists():
             write_text(path, "")  # a folder that cannot be written to raises an error before the first trial
+        name = _study_name(model, searched, metric, seed, epochs, halvings, f"{parts.hash}{fingerprint}")
         config = SearchConfig(
-            journal=path, study=_study_name(model, searched, metric, seed, epochs, halvings, split.hash), model=model,
+            journal=full_path(path), study=name, model=model,
             space=searched, metric=metric, seed=seed, epochs=epochs, halvings=halvings, adaptive=draw is None,
-            n_threads=max(1, thread_count() // count),
+            n_threads=max(1, thread_count() // count), address=address,
         )  # fmt: skip
-        search = SearchRun(config, store, {"data": label, "split": split.hash}, callback)
+        origin = {"data": label, "split": parts.hash, **({"fingerprint": fingerprint} if fingerprint else {})}
+        search = SearchRun(config, store, origin, callback)
         config = search.plan([] if draw is None else draw(searched, budget, seed), budget, defaults)
         search.report()
         left = search.total - search.done
         if left and engine == "local" and count == 1:
-            search.run_here(split.train, split.parts[1])
+            search.run_here(parts.train, parts[1])
         elif left:
             count = min(count, left)
-            with pool(config, split.train, split.parts[1], count) as started_pool:
+            with pool(config, parts.train, parts[1], count) as started_pool:
                 search.run_in(started_pool, count)
         best = search.best_row()
         parameters = _to_train(config, json.loads(best["parameters"]))
         return TuningResult(
             model, parameters, best["value"], metric, search.done, search.failed,
-            time.perf_counter() - started, split.hash, store.frame,
+            time.perf_counter() - started, parts.hash, store.frame,
         )  # fmt: skip
 
 
@@ -175,6 +189,7 @@ def write_best(
     data: str,
     seed: int,
     split_seed: int,
+    split: str = "ratio",
     reading: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the best parameters as a TOML file for ``dpcml train --config``, with comments on their origin.
@@ -187,19 +202,19 @@ def write_best(
         The result of `tune`.
     data, reading
         Name or file of the data, and the options it was read with.
-    seed, split_seed
-        Seed of the models, and of the split.
+    seed
+        Seed of the models.
+    split, split_seed
+        How the data was split.
     """
     comments = [
         f"{found.metric} {found.best_value:.6f} on the validation part (released protocol), split {found.split}",
         f"best of {found.trials} trials, dpcml {version()}",
     ]
-    if reading:
-        options = " ".join(f"{name}={value}" for name, value in reading.items())
-        comments.append(f"the file was read with {options}: give the same options to dpcml train")
-    settings = {"data": data, "model": found.model, "seed": seed, "split_seed": split_seed}
+    settings = {"data": data, "model": found.model, "seed": seed, "split": split, "split_seed": split_seed}
+    tables = ({"reading": reading} if reading else {}) | {"parameters": found.best_parameters}
     head = "".join(f"# {line}\n" for line in comments)
-    write_text(path, f"{head}{toml_text({**settings, 'parameters': found.best_parameters})}\n")
+    write_text(path, f"{head}{toml_text(settings | tables)}\n")
 
 
 def _grid_points(space: SearchSpace, n: int, seed: int) -> list[Point]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import logging
 import math
 import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -24,6 +23,7 @@ from dpcml.models import Recommender, create
 from dpcml.results_store import parameters_text
 from dpcml.training.trainer import History
 from dpcml.tuning.space import SearchSpace
+from dpcml.utils.cluster import ray_session
 from dpcml.utils.packages import require
 from dpcml.utils.registry import Registry
 
@@ -46,6 +46,7 @@ class SearchConfig:
     adaptive: bool = False  # TPE: points depend on earlier trials; otherwise all of them are planned at the start
     last: int = 0  # the number of trials at which an adaptive search ends
     n_threads: int = 1
+    address: str | None = None  # of the Ray cluster
 
     def create(self, parameters: dict[str, Any]) -> Recommender:
         """Return the unfitted model; metric, seed, epochs and threads are set where it has such parameters."""
@@ -248,33 +249,28 @@ def _in_process(config: SearchConfig, train: Interactions, valid: Interactions, 
 class RayPool:
     """Tasks on Ray, each with as many cores as a trial has threads.
 
-    It uses the cluster that ``RAY_ADDRESS`` names, whose machines must share the folder of the results; without it, Ray
-    is started on this machine for the time of the search. Needs ray: ``pip install 'dpcml[ray]'``.
+    It uses the cluster at the address of the search, or that ``RAY_ADDRESS`` names, whose machines must share the
+    folder of the results; without one, Ray is started on this machine for the time of the search. Needs ray: ``pip
+    install -e '.[ray]'``.
     """
 
     def __init__(self, config: SearchConfig, train: Interactions, valid: Interactions, count: int) -> None:
         self._ray: Any = require("ray", "ray")
         self.arguments, self.count = (config, train, valid), count
-        self._started = False
+        self._session = ExitStack()
         self._shared: list[Any] = []
 
     def __enter__(self) -> Self:
-        threads = self.arguments[0].n_threads
-        if not self._ray.is_initialized():
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            address = os.environ.get("RAY_ADDRESS", "local")
-            cores = {"num_cpus": self.count * threads} if address == "local" else {}
-            with child_threads(threads):
-                quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
-                self._ray.init(address=address, **quiet, **cores)
-            self._started = True
+        config = self.arguments[0]
+        with child_threads(config.n_threads):
+            session = ray_session(config.address, cores=self.count * config.n_threads)
+            self._ray = self._session.enter_context(session)
         self._shared = [self._ray.put(argument) for argument in self.arguments]
         return self
 
     def __exit__(self, *_: object) -> None:
         self._shared.clear()
-        if self._started:
-            self._ray.shutdown()
+        self._session.close()
 
     def start(self, worker: str) -> Any:
         """Start a task."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.utils.arrays import Array
+from dpcml.utils.arrays import Array, IntArray
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 
 
@@ -37,7 +37,7 @@ def positive(name: str, value: Any, *, or_zero: bool = False) -> None:
     ...
     dpcml.utils.errors.ParameterError: margin=-1.0: must be a finite number above 0
     """
-    if not _number(value) or not math.isfinite(value) or value < 0 or (value == 0 and not or_zero):
+    if not is_number(value) or not math.isfinite(value) or value < 0 or (value == 0 and not or_zero):
         raise ParameterError(f"{name}={value!r}: must be a finite number {'of at least' if or_zero else 'above'} 0")
 
 
@@ -51,7 +51,7 @@ def share(name: str, value: Any) -> None:
     ...
     dpcml.utils.errors.ParameterError: mix=1.5: must be a number from 0 to 1
     """
-    if not _number(value) or not 0 <= value <= 1:
+    if not is_number(value) or not 0 <= value <= 1:
         raise ParameterError(f"{name}={value!r}: must be a number from 0 to 1")
 
 
@@ -65,8 +65,23 @@ def choice(name: str, value: Any, known: Sequence[str]) -> None:
     ...
     dpcml.utils.errors.ParameterError: init='spectrl': did you mean 'spectral'?
     """
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ParameterError(f"{name}={value!r}: {did_you_mean(str(value), known)}")
+
+
+def optional_text(**values: Any) -> None:
+    """Raise `ParameterError` unless all values are texts or None.
+
+    Examples
+    --------
+    >>> optional_text(user="name", item=7)
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: item=7: must be a text, or None
+    """
+    for name, value in values.items():
+        if not (value is None or isinstance(value, str)):
+            raise ParameterError(f"{name}={value!r}: must be a text, or None")
 
 
 def bounds(name: str, value: Any) -> tuple[float, float]:
@@ -84,7 +99,7 @@ def bounds(name: str, value: Any) -> tuple[float, float]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ParameterError(f"{name}={value!r}: pass two bounds (lower, upper); None leaves one out")
     for bound in value:
-        if bound is not None and not (_number(bound) and 0 <= bound < math.inf):
+        if bound is not None and not (is_number(bound) and 0 <= bound < math.inf):
             raise ParameterError(f"{name}={value!r}: bounds are numbers of at least 0, or None for no bound")
     low = -math.inf if value[0] is None else float(value[0])
     high = math.inf if value[1] is None else float(value[1])
@@ -110,6 +125,27 @@ def one_id(name: str, value: Any) -> Array:
     if found.shape != (1,):
         raise ParameterError(f"{name}={value!r}: pass one id; for several, call this once for each")
     return found
+
+
+def check_rows(rows: Any, n_users: int) -> IntArray:
+    """Return the row positions of users as an array; raise `ParameterError` unless all are in 0..n_users-1.
+
+    Examples
+    --------
+    >>> check_rows([0, 7], 3)
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.ParameterError: user row 7: must be in 0..2
+    """
+    try:
+        found = np.atleast_1d(np.asarray(rows))
+    except ValueError:  # nested sequences of different lengths
+        found = np.empty((0, 0))
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise ParameterError(f"users={rows!r}: pass a sequence of row positions")
+    if found.size and (found.min() < 0 or found.max() >= n_users):
+        raise ParameterError(f"user row {found.min() if found.min() < 0 else found.max()}: must be in 0..{n_users - 1}")
+    return found.astype(np.int64)
 
 
 def check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: str) -> Array:
@@ -193,5 +229,18 @@ def check_positions(name: str, indptr: Array, indices: Array, n_columns: int, *,
             raise DataError(f"{name}: positions within a row must ascend")
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number that a float can hold; whole numbers have no largest value.
+
+    Examples
+    --------
+    >>> is_number(3), is_number(10**400), is_number(True)
+    (True, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True

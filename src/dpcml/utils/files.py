@@ -1,7 +1,8 @@
-"""Files: atomic writes of files and folders, errors of a full disk, the cache folder."""
+"""Files: atomic writes of files and folders, errors of a full disk, the cache folder, names that were misspelt."""
 
 from __future__ import annotations
 
+import difflib
 import errno
 import fcntl
 import glob
@@ -12,7 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from dpcml.utils.errors import DataError
@@ -24,10 +25,11 @@ LOCK_SECONDS = 10  # longest wait for a writer that replaces a folder, which tak
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; it is renamed to ``path`` when the block succeeds.
+    """Yield a temporary path in a folder beside ``path``; it is renamed to ``path`` when the block succeeds.
 
     The temporary file is flushed to disk before the rename. When the block raises, the temporary file is removed and
-    an older file at ``path`` stays unchanged. A path that cannot be written raises `DataError`.
+    an older file at ``path`` stays unchanged; what a killed process left is removed by the next one that writes to
+    ``path``. A path that cannot be written raises `DataError`.
 
     Examples
     --------
@@ -45,21 +47,21 @@ def atomic(path: str | Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{path}: cannot make its folder ({error.strerror}); choose another place") from error
-    temporary = path.with_name(f".{path.stem}-{secrets.token_hex(6)}{path.suffix}")
-    try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException as error:
-        reason = no_room(error)
-        if isinstance(error, OSError) and error.filename == str(temporary):
-            reason = error.strerror
-        if reason is None:
-            raise  # the block failed for another reason than this file
-        raise DataError(f"{path}: cannot be written ({reason}); choose another place") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        temporary = None
+        try:
+            temporary = stack.enter_context(_staged(path)) / path.name
+            yield temporary
+            _flush(temporary)
+            temporary.replace(path)
+            _flush(path.parent)
+        except BaseException as error:
+            reason = no_room(error)
+            if isinstance(error, OSError) and (temporary is None or error.filename == str(temporary)):
+                reason = error.strerror
+            if reason is None:
+                raise  # the block failed for another reason than this file
+            raise DataError(f"{path}: cannot be written ({reason}); choose another place") from error
 
 
 def no_room(error: BaseException) -> str | None:
@@ -80,6 +82,8 @@ def no_room(error: BaseException) -> str | None:
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, OSError) and re.search(r"\d+ requested and \d+ written", str(error)):
         number = errno.ENOSPC  # NumPy's word on it
+    if "thrift: transport error" in str(error):
+        number = errno.ENOSPC  # polars' word for the end of a Parquet file
     if number is None and (found := re.search(r"os error (\d+)|code: (\d+), kind: ", str(error))):
         number = int(found.group(1) or found.group(2))
     return os.strerror(number) if number in NO_ROOM else None
@@ -117,20 +121,14 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     ['a', 'a/b.txt']
     """
     path = Path(path)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-    lock = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.parent):  # else another writer might clear our folder away before we lock it
-            _clear(path)
-            new.mkdir()
-            lock = os.open(new, os.O_RDONLY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield new
-        for file in new.rglob("*"):
-            _flush(file)
-        _flush(new)
-        _swap(new, path)
+        with _staged(path) as new:
+            yield new
+            for file in new.rglob("*"):
+                _flush(file)
+            _flush(new)
+            _swap(new, path)
     except BaseException as error:
         reason = no_room(error)
         if reason is None and isinstance(error, OSError):
@@ -138,6 +136,24 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         if reason is None:
             raise
         raise DataError(f"{path}: cannot be written ({reason}); make room or choose another place") from error
+
+
+@contextmanager
+def _staged(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside ``path`` for what is written; it is removed in the end.
+
+    The folders of writers that were killed are removed at the start. A running writer holds a lock on its own.
+    """
+    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+    lock = None
+    try:
+        with locked(path.parent):  # else another writer might clear our folder away before we lock it
+            _clear(path)
+            new.mkdir()
+            lock = os.open(new, os.O_RDONLY)
+            with suppress(OSError):  # the file system has no locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield new
     finally:
         shutil.rmtree(new, ignore_errors=True)
         if lock is not None:
@@ -276,3 +292,22 @@ def temporary_cache_folder() -> Path:
         if Path(place) != Path.cwd():  # its last resort, which is no place for a cache
             return Path(place) / name
     return Path("/tmp") / name
+
+
+def near_files(path: str | Path) -> list[str]:
+    """Return the files beside a path that does not exist whose names are similar to its own, most similar first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "ratings.csv").write_text("")
+    ...     [Path(near).name for near in near_files(Path(folder) / "rating.csv")]
+    ['ratings.csv']
+    """
+    path = Path(path)
+    try:
+        beside = [file.name for file in path.parent.iterdir() if file.is_file()]
+    except (OSError, ValueError):
+        return []
+    return [str(path.with_name(name)) for name in difflib.get_close_matches(path.name, beside, n=3)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from functools import cache
 from importlib import metadata
 from types import ModuleType
@@ -42,11 +43,42 @@ def require(module: str, extra: str) -> ModuleType:
     >>> require("no_such_module", extra="plots")
     Traceback (most recent call last):
     ...
-    dpcml.utils.errors.MissingExtraError: no_such_module is not installed: pip install 'dpcml[plots]'
+    dpcml.utils.errors.MissingExtraError: no_such_module is not installed: pip install ...[plots]...
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise  # the module is installed, but one of its own dependencies is not
-        raise MissingExtraError(f"{error.name} is not installed: pip install 'dpcml[{extra}]'") from None
+        raise MissingExtraError(f"{error.name} is not installed: {install_command(extra)}") from None
+
+
+@cache
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, from where dpcml itself was installed: a checkout, a file or an index.
+
+    Examples
+    --------
+    >>> install_command("serve").startswith("pip install ")
+    True
+    """
+    try:
+        origin = json.loads(metadata.distribution("dpcml").read_text("direct_url.json") or "{}")
+        url, folder = str(origin["url"]), "dir_info" in origin
+    except (KeyError, TypeError, ValueError):  # from an index
+        return f"pip install 'dpcml[{extra}]'"
+    return f"pip install -e '.[{extra}]' in the checkout" if folder else f"pip install 'dpcml[{extra}] @ {url}'"
+
+
+def installed(module: str) -> ModuleType | None:
+    """Import an optional module that improves on something; None if it is not there.
+
+    Examples
+    --------
+    >>> installed("json").dumps(1), installed("no_such_module")
+    ('1', None)
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        return None

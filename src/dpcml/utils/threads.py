@@ -55,7 +55,7 @@ def over_rows(work: Callable[[int, int], object], n_rows: int, n_threads: int | 
     threads = thread_count(n_threads)
     edges = np.linspace(0, n_rows, min(n_rows, 1 if threads == 1 else 4 * threads) + 1).astype(int).tolist()
     ranges = list(pairwise(edges))
-    if threads == 1:
+    if threads == 1 or len(ranges) == 1:  # one range: another thread would only cost the way there and back
         for start, stop in ranges:
             work(start, stop)
     else:

@@ -224,3 +224,19 @@ print(1024 * ({peak} - before))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 10 * file.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time": 7}, "time=7: must be a text"),
+        ({"separator": {}}, "separator={}: must be a text"),
+        ({"header": "yes"}, "header='yes': must be True, False, or None"),
+        ({"format": b"csv"}, "format=b'csv': must be a name, a reader, or None"),
+        ({"items": 0.0}, "items=0.0: must be a file, an ItemTable, or None"),
+    ],
+)
+def test_options_of_a_wrong_type_are_refused_in_our_words(tmp_path, options, message):
+    (tmp_path / "likes.csv").write_text("user,item\nann,tea\n")
+    with pytest.raises(ParameterError, match=message):
+        read(tmp_path / "likes.csv", **options)

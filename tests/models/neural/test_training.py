@@ -109,3 +109,15 @@ def test_global_random_state_is_left_alone(likes, small):
     before = torch.random.get_rng_state().clone()
     small("mlp").fit(likes).score([0])
     assert (torch.random.get_rng_state() == before).all()
+
+
+def test_lrml_can_give_a_negative_the_relation_of_its_positive(likes, small):
+    """With one item in a batch, or a memory of one slot, there is one relation, and both losses are the same."""
+    torch = load_torch()
+    own, shared = (small("lrml", shared_relation=shared).fit(likes) for shared in (False, True))
+    assert not np.array_equal(own.item_vectors_, shared.item_vectors_)
+    tables = {name: torch.from_numpy(values) for name, values in shared.to_arrays().items()}
+    users, items = torch.tensor([0, 1]), torch.tensor([[0, 1, 2], [3, 4, 5]])
+    assert own.loss(tables, users, items) != shared.loss(tables, users, items)
+    one = {**tables, "keys_": tables["keys_"][:1], "memory_": tables["memory_"][:1]}
+    assert float(own.loss(one, users, items)) == pytest.approx(float(shared.loss(one, users, items)))

@@ -42,6 +42,7 @@ def read(
     item: str | None = None,
     rating: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     separator: str | None = None,
     header: bool | None = None,
     encoding: str | None = None,
@@ -60,6 +61,9 @@ def read(
     user, item, rating, time
         Names of the columns of a table, or their positions from 1 where it has no header. ``rating=""`` or
         ``time=""`` leaves that column out.
+    weight
+        Name or position of a column that says how much a positive counts, such as play counts; it may be that of the
+        ratings. ``hours`` for Steam-200k, ``rating`` for MovieLens.
     separator
         Separator of the columns of a text table. Without it, comma, semicolon, tab and bar are tried.
     header
@@ -86,14 +90,18 @@ def read(
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(part) for part in path]
     if not paths:
         raise ParameterError("path=[]: name at least one file")
-    options = Options(user, item, rating, time, separator, header)
+    options = Options(user, item, rating, time, weight, separator, header)
+    if not (format is None or isinstance(format, (str, Reader))):
+        raise ParameterError(f"format={format!r}: must be a name, a reader, or None to find out")
+    if not (items is None or isinstance(items, (str, Path, ItemTable))):
+        raise ParameterError(f"items={items!r}: must be a file, an ItemTable, or None")
     sources = [open_source(part, encoding) for part in paths]
     chosen = detect(sources[0]) if format is None else format
     notes = (f"format: {chosen}",) if format is None else ()
     reader = READERS[chosen] if isinstance(chosen, str) else chosen
     check_options(str(chosen), reader, options)
     rows = joined([reader.parse(source, options) for source in sources])
-    table, found = _catalogue(paths[0], reader, items, checked.text_ids)
+    table, found = _catalogue(paths[0], reader, items, checked.text_ids, item)
     return prepare(
         rows.table, rows.where, checked,
         items=table, notes=(*notes, *rows.notes, *found), source=", ".join(part.name for part in paths),
@@ -101,13 +109,13 @@ def read(
 
 
 def _catalogue(
-    path: Path, reader: Reader, items: str | Path | ItemTable | None, text_ids: bool
+    path: Path, reader: Reader, items: str | Path | ItemTable | None, text_ids: bool, like: str | None
 ) -> tuple[ItemTable | None, tuple[str, ...]]:
     """Return the items' titles: those the caller gave, or those of a file that lies beside the data."""
     if isinstance(items, ItemTable):
         return items, ()
     if items is not None:
-        return read_items(items, text_ids=text_ids), ()
+        return read_items(items, text_ids=text_ids, like=like), ()
     for name in reader.titles(path.name.lower()):
         beside = path.with_name(name)
         if beside.is_file():

@@ -11,6 +11,7 @@ import polars as pl
 
 from dpcml.data.columns import COMMON_NAMES, Where
 from dpcml.data.readers.source import SourceFile
+from dpcml.utils.checks import optional_text
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.registry import Registry
 
@@ -23,8 +24,14 @@ class Options:
     item: str | None = None
     rating: str | None = None
     time: str | None = None
+    weight: str | None = None
     separator: str | None = None
     header: bool | None = None
+
+    def __post_init__(self) -> None:
+        optional_text(**self.columns, separator=self.separator)
+        if not (self.header is None or isinstance(self.header, bool)):
+            raise ParameterError(f"header={self.header!r}: must be True, False, or None to find out")
 
     def given(self) -> dict[str, object]:
         """Return the options that were set."""
@@ -39,7 +46,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of a file: a table of ``user``, ``item`` and perhaps ``rating``, ``time``, text or typed."""
+    """Rows of a file: a table of ``user``, ``item`` and perhaps ``rating``, ``time``, ``weight``, text or typed."""
 
     table: pl.DataFrame
     where: Where  # returns file and line of a row

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dpcml.data.columns import COMMON_NAMES, Where, encode_ids, normalized, reject
+from dpcml.data.frames import frame_columns, row_of_frame
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.readers.base import Options
 from dpcml.data.readers.delimited import read_delimited
@@ -24,6 +26,8 @@ COMMON = {
     "title": ("title", "name", "itemname", "itemtitle", "movietitle", "productname", "producttitle", "label"),
     "attributes": ("genres", "genre", "tags", "tag", "categories", "category", "attributes", "topics"),
 }
+ITEMS_FRAME = "the frame of items"
+LIKE = "like"  # the name of the column of items in the interactions
 NOTHING = ("", "(no genres listed)")
 U_ITEM_WIDTH, U_ITEM_FLAGS = 24, 5  # fields of u.item, and where its flags begin
 ML_100K_GENRES = (
@@ -42,6 +46,7 @@ def read_items(
     header: bool | None = None,
     encoding: str | None = None,
     text_ids: bool = False,
+    like: str | None = None,
 ) -> ItemTable:
     r"""Read titles and attribute sets of items.
 
@@ -56,6 +61,8 @@ def read_items(
         As for `dpcml.data.readers.read`.
     text_ids
         Keep ids as text, even where all of them are whole numbers.
+    like
+        How the interactions call the column of items: it is taken for the ids if there is one of that name.
 
     Examples
     --------
@@ -68,7 +75,7 @@ def read_items(
     ('Heat (1995)', ['Action', 'Crime'])
     """
     source = open_source(path, encoding)
-    given = {"item": item, "title": title, "attributes": attributes}
+    given = {"item": item, "title": title, "attributes": attributes, LIKE: like}
     head = source.head()
     first = head.partition("\n")[0]
     if head.startswith(MAGIC):
@@ -79,7 +86,36 @@ def read_items(
         found = _from_u_item(source)
     else:
         found = _from_table(source, given, Options(separator=separator, header=header))
-    return _item_table(source, found, text_ids)
+    return _item_table(str(source.path), found, text_ids)
+
+
+def items_from_frame(
+    frame: Any,
+    *,
+    item: str | None = None,
+    title: str | None = None,
+    attributes: str | None = None,
+    text_ids: bool = False,
+    like: str | None = None,
+) -> ItemTable:
+    """Return titles and attribute sets of items from a frame.
+
+    Parameters
+    ----------
+    frame
+        A pandas or polars frame, a polars LazyFrame, or another frame that narwhals knows.
+    item, title, attributes, text_ids, like
+        As for `read_items`; a column of attributes may hold lists, too.
+
+    Examples
+    --------
+    >>> films = items_from_frame(pl.DataFrame({"id": [1], "title": ["Heat"], "genres": [["Action", "Crime"]]}))
+    >>> films.title(0), films.attributes.of(0)
+    ('Heat', ['Action', 'Crime'])
+    """
+    given = {"item": item, "title": title, "attributes": attributes, LIKE: like}
+    table, _ = frame_columns(frame, lambda names: (_pick(names, given, ITEMS_FRAME), ()))
+    return _item_table(ITEMS_FRAME, _Found(table, row_of_frame, _sets(table)), text_ids)
 
 
 @dataclass(frozen=True)
@@ -121,37 +157,42 @@ def _genres(path: Path) -> Sequence[str]:
 
 def _from_table(source: SourceFile, given: Mapping[str, str | None], options: Options) -> _Found:
     known = {name for names in COMMON.values() for name in names}
-    chosen = [name for name in given.values() if name is not None]
+    chosen = [name for name in given.values() if name is not None]  # one of them in the first line makes it a header
     table = open_table(source, options, known=known, given=chosen)
     if not table.header:
         raise DataError(f"{source.path}: no header; a catalogue needs named columns: item id, title, genres")
-    columns = _pick(table.names, given, source)
-    cells = table.columns(columns)
-    return _Found(cells, table.where, _split(cells["attributes"]) if "attributes" in columns else None)
+    cells = table.columns(_pick(table.names, given, source.name))
+    return _Found(cells, table.where, _sets(cells))
 
 
 def _from_parquet(source: SourceFile, given: Mapping[str, str | None]) -> _Found:
-    parsed = parquet_columns(source, lambda names: (_pick(names, given, source), ()))
-    sets = None
-    if "attributes" in parsed.table.columns:
-        names = parsed.table["attributes"]
-        nested = isinstance(names.dtype, pl.List)
-        sets = [[str(name) for name in row or ()] for row in names.to_list()] if nested else _split(names)
-    return _Found(parsed.table, parsed.where, sets)
+    parsed = parquet_columns(source, lambda names: (_pick(names, given, source.name), ()))
+    return _Found(parsed.table, parsed.where, _sets(parsed.table))
 
 
-def _pick(names: Sequence[str], given: Mapping[str, str | None], source: SourceFile) -> dict[str, str]:
+def _sets(table: pl.DataFrame) -> list[list[str]] | None:
+    """Return the names of each row's attributes, from lists or from text, None without such a column."""
+    if "attributes" not in table.columns:
+        return None
+    names = table["attributes"]
+    if isinstance(names.dtype, pl.List):
+        return [[str(name) for name in row or ()] for row in names.to_list()]
+    return _split(names)
+
+
+def _pick(names: Sequence[str], given: Mapping[str, str | None], source: str) -> dict[str, str]:
     """Return role and name of the columns for item, title and attributes, as far as there are any."""
     listed = ", ".join(repr(name) for name in names)
     picked: dict[str, str] = {}
     for role, common in COMMON.items():
         free = {normalized(name): name for name in reversed(names) if name not in picked.values()}
-        name = given[role] or next((free[word] for word in common if word in free), None)
+        words = (normalized(given[LIKE] or ""), *common) if role == "item" else common
+        name = given[role] or next((free[word] for word in words if word in free), None)
         if name is not None and name not in names:
-            raise DataError(f"{source.name}: no column {name!r} for the {role}; the columns are {listed}")
+            raise DataError(f"{source}: no column {name!r} for the {role}; the columns are {listed}")
         if name is None and role == "item":
             raise DataError(
-                f"{source.name}: which column holds the item id? None of {listed} has a common name; pass item='...'"
+                f"{source}: which column holds the item id? None of {listed} has a common name; pass item='...'"
             )
         if name is not None:
             picked[role] = name
@@ -166,9 +207,9 @@ def _split(column: pl.Series) -> list[list[str]]:
     return [[name for name in row if name not in NOTHING] for row in rows]
 
 
-def _item_table(source: SourceFile, found: _Found, text_ids: bool) -> ItemTable:
+def _item_table(source: str, found: _Found, text_ids: bool) -> ItemTable:
     if not len(found.table):
-        raise DataError(f"{source.path}: no rows; a catalogue needs at least one item")
+        raise DataError(f"{source}: no rows; a catalogue needs at least one item")
     codes, ids = encode_ids(found.table["item"], "item", found.where, text_ids)
     first_of = np.full(len(ids), -1)
     first_of[codes[::-1]] = np.arange(len(codes))[::-1]

@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from dpcml.data.columns import reject
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, first_lines
 from dpcml.data.readers.delimited import read_delimited
 from dpcml.data.readers.source import SourceFile
-from dpcml.utils.errors import DataError
+from dpcml.utils.errors import DataError, ParameterError
 
 ROLES = ("user", "item", "rating", "time")
 RATING_LINE = re.compile(r"\s*\d+::\d+::[^:]*(::[^:]*)?\s*")
@@ -32,6 +33,7 @@ class MovieLens(Reader):
 
     separator: str
     catalogue: str
+    takes = frozenset({"weight"})
 
     def matches(self, name: str, head: str) -> int:
         """Return 3 (certain) if most lines look like ratings."""
@@ -48,7 +50,10 @@ class MovieLens(Reader):
                 f"{lines.where(0)}: {cells.width} fields between {self.separator!r};"
                 " a rating has three or four: user, item, rating, time"
             )
-        return Parsed(cells.rename(dict(zip(cells.columns, ROLES, strict=False))), lines.where)
+        table = cells.rename(dict(zip(cells.columns, ROLES, strict=False)))
+        if _weighs(options, "rating"):
+            table = table.with_columns(weight="rating")
+        return Parsed(table, lines.where)
 
     def titles(self, name: str) -> tuple[str, ...]:
         """Return the name of the catalogue."""
@@ -74,6 +79,7 @@ class Steam(Reader):
     """
 
     behaviour: str = "purchase"
+    takes = frozenset({"weight"})
 
     def matches(self, name: str, head: str) -> int:
         """Return 3 (certain) if most lines end in behaviour, hours and 0."""
@@ -91,8 +97,28 @@ class Steam(Reader):
         reject(unknown, lines.where, lambda row: f"behaviour {behaviour[row]!r}: must be {' or '.join(BEHAVIOURS)}")
         kept = np.flatnonzero((behaviour == self.behaviour).to_numpy())
         table = cells.select(user="0", item="1")[kept]
+        if _weighs(options, "hours"):
+            if cells.width < 4:
+                raise DataError(f"{source.path}: {cells.width} fields; weight='hours' needs the fourth")
+            table = _with_hours(table, cells.filter(behaviour == "play"))
         note = f"counted: {self.behaviour}, {len(kept):,} of {len(cells):,} rows"
         return Parsed(table, lambda row: lines.where(int(kept[row])), (note,))
+
+
+def _with_hours(table: pl.DataFrame, plays: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs with the hours that the game was played, 0 if never."""
+    hours = plays.select(user="0", item="1", weight=pl.col("3").cast(pl.Float64, strict=False))
+    summed = hours.group_by("user", "item").agg(pl.col("weight").sum())
+    joined = table.join(summed, on=["user", "item"], how="left", maintain_order="left")
+    # Purchases of a pair may repeat, and its weights are added up later.
+    return joined.with_columns(pl.col("weight").fill_null(0.0) / pl.len().over("user", "item"))
+
+
+def _weighs(options: Options, name: str) -> bool:
+    """Return whether positives are weighted by the one column that the format has for it."""
+    if options.weight not in (None, name):
+        raise ParameterError(f"weight={options.weight!r}: files of this format have {name!r} only")
+    return options.weight is not None
 
 
 READERS.add("steam", Steam())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.files import near_files
 
 HEAD = 65_536  # bytes that formats, separators and headers are guessed from
 # UTF-32 first: its mark begins with that of UTF-16.
@@ -115,7 +116,8 @@ def open_source(path: str | Path, encoding: str | None = None) -> SourceFile:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        near = near_files(path)
+        raise DataError(f"{path}: no such file" + (f"; did you mean {near[0]!r}?" if near else "")) from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; name a file in it") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path

@@ -60,7 +60,7 @@ class Tables(Reader):
 
     separators: tuple[str, ...] = tuple(WORDS)
     endings: tuple[str, ...] = (".csv",)
-    takes = frozenset({"user", "item", "rating", "time", "separator", "header"})
+    takes = frozenset({"user", "item", "rating", "time", "weight", "separator", "header"})
 
     def matches(self, name: str, head: str) -> int:
         """Return 2 (likely) by the ending of the file name, else 1: any text may be a table."""
@@ -187,10 +187,13 @@ def _is_header(rows: Sequence[Sequence[str]], known: Collection[str], given: Col
 def _by_position(table: TextTable, given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Give columns without names their roles: user, item, then rating and time if they are numbers."""
     chosen = {role: f"column_{_position(name)}" if _position(name) else name for role, name in given.items()}
-    free = [name for name in table.names if name not in chosen.values()]
+    taken = {name for role, name in chosen.items() if role != "weight"}  # ratings may be weights too
+    free = [name for name in table.names if name not in taken]
     sample = table.sample()
     found: dict[str, str] = {}
-    for role in COMMON_NAMES:
+    for role, names in COMMON_NAMES.items():
+        if not names:
+            continue
         if role in chosen:
             if not chosen[role]:
                 free = free[1:]  # the column that would have played the role is left out
@@ -242,7 +245,7 @@ MAGIC = "PAR1"
 class Parquet(Reader):
     """Parquet, told by its first four bytes."""
 
-    takes = frozenset({"user", "item", "rating", "time"})
+    takes = frozenset({"user", "item", "rating", "time", "weight"})
 
     def matches(self, name: str, head: str) -> int:
         """Return 3 (certain) if the file begins with Parquet's magic bytes, 2 (likely) by its name."""
@@ -260,7 +263,7 @@ def parquet_columns(
     try:
         names = list(pl.read_parquet_schema(io.BytesIO(source.raw)))
         columns, notes = assign(names)
-        table = pl.read_parquet(io.BytesIO(source.raw), columns=list(columns.values()))
+        table = pl.read_parquet(io.BytesIO(source.raw), columns=list(dict.fromkeys(columns.values())))
     except DataError:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:

@@ -159,7 +159,7 @@ class NeuralRecommender(Recommender):
             learner = self._learner(train)
             trainer = Trainer.from_params(self.get_params())
             scorer = LearnerScorer(self, learner)
-            self.history_ = trainer.fit(learner, scorer, train, valid, options, self._identity())
+            self.history_ = trainer.fit(learner, scorer, train, valid, options, self.identity())
         state = learner.state()
         for name in learner.learned():
             setattr(self, name, state[name].copy())

@@ -11,6 +11,7 @@ from dpcml.models.neural.learner import Tensors
 from dpcml.models.neural.space import UnitBall, squared_distances
 from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
+from dpcml.utils.errors import ParameterError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +34,8 @@ class LRML(NeuralRecommender):
         As for `UnitBall`.
     n_slots
         Slots of the memory, M.
+    shared_relation
+        In training, a negative has the relation of its positive, as in the authors' code, instead of its own.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class LRML(NeuralRecommender):
     margin: float = 1.0
     init: str = "spectral"
     n_slots: int = 20
+    shared_relation: bool = False
 
     space = UnitBall()
     renamed_params = {"start": "init"}  # noqa: RUF012
@@ -57,6 +61,8 @@ class LRML(NeuralRecommender):
     def _check(self) -> None:
         super()._check()
         at_least("n_slots", self.n_slots, 1)
+        if not isinstance(self.shared_relation, bool):
+            raise ParameterError(f"shared_relation={self.shared_relation!r}: must be true or false")
 
     def _tables(self, n_users: int, n_items: int) -> dict[str, ParameterTable]:
         slots = (self.n_slots, self.dim)
@@ -69,6 +75,14 @@ class LRML(NeuralRecommender):
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
         return translated(u, v, attention(p["keys_"], u, v), p["memory_"])
+
+    def loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        """Return the mean loss of a batch; column 0 of ``items`` holds the positives."""
+        if not self.shared_relation:
+            return super().loss(p, users, items)
+        u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
+        relation = attention(p["keys_"], u, v[:, :1])  # (B, 1, M)
+        return self.space.loss(self, self._chosen(translated(u, v, relation, p["memory_"])))
 
     def _floats_per_user(self, n_items: int) -> int:
         return (4 * self.n_slots + 3) * n_items + self.n_slots * self.dim

@@ -13,12 +13,17 @@ import polars as pl
 from dpcml.data.charts import save
 from dpcml.paper.document import FIGURES, Note, Notes, ReportBlock, details
 from dpcml.paper.published import title_of
-from dpcml.paper.run_store import Job
+from dpcml.paper.run_store import Job, settings_key
 from dpcml.paper.runs import DatasetCache, model_jobs
 from dpcml.paper.spec import Spec, StudyRow
 from dpcml.results_store import parameters_text
 from dpcml.utils.errors import MissingExtraError
 from dpcml.utils.registry import Registry
+
+SPLIT_WORDS = {
+    "ratio": "60/20/20 per user; a seed decides split and training",
+    "released": "the split of the released code; a seed decides the training alone",
+}
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,11 @@ class StudyResults:
         """Return the finished runs of a row with its current settings, one line per seed."""
         if not self.done.height:
             return self.done
-        same = (pl.col("data") == row.data) & (pl.col("label") == row.label)
-        return self.done.filter(same & (pl.col("parameters") == parameters_text(row.parameters)))
+        same = self.done.filter((pl.col("data") == row.data) & (pl.col("label") == row.label))
+        if not same.height:
+            return same
+        wanted = settings_key(row.model, parameters_text(row.parameters))
+        return same.filter([settings_key(row.model, text) == wanted for text in same["parameters"]])
 
     def on(self, data: str) -> pl.DataFrame:
         """Return the finished runs on a data set."""
@@ -83,9 +91,7 @@ def provenance(results: StudyResults, data: str) -> str:
     if "split" in done.columns and spec.protocol:
         known = done.drop_nulls("split").unique(["seed", "split"]).sort("seed")
         splits = ", ".join(f"seed {line['seed']}: `{line['split']}`" for line in known.iter_rows(named=True))
-        lines.append(
-            f"Protocol `{spec.protocol}`; 60/20/20 per user; a seed decides split and training. Splits {splits}"
-        )
+        lines.append(f"Protocol `{spec.protocol}`; {SPLIT_WORDS.get(spec.split, spec.split)}. Splits {splits}")
     versions = ", ".join(sorted(set(done["version"])))
     hurry = " --quick" if spec.quick else ""
     lacking = any(results.of(row).height < spec.seeds_of(row) for row in results.rows(data))

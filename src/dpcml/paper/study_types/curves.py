@@ -148,10 +148,10 @@ def surface_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set the surfaces as a figure and as tables, and how they compare with no control."""
     metric, found = results.spec.options["metric"], list[ReportBlock]()
     for data in results.sets():
-        caption = f"{metric} over the bounds of DCRS on {title_of(data)}; the highest of each panel is framed."
+        caption = f"Metrics over the bounds of DCRS on {title_of(data)}; the highest of each panel is framed."
         found += [
             Heading(title_of(data)),
-            results.picture(data, caption, lambda data=data: _draw_surface(results, data)),  # type: ignore[misc]
+            results.picture(data, caption, lambda data=data: _draw_surfaces(results, data)),  # type: ignore[misc]
             Notes(
                 [
                     note
@@ -202,27 +202,34 @@ def _surface_notes(results: StudyResults, data: str, name: str, rows: list[Study
     return [Note(text, verdict.name, claim=True)]
 
 
-def _draw_surface(results: StudyResults, data: str) -> Any:
-    metric, curves = results.spec.options["metric"], series_of(results, data)
-    figure, axes = canvas(5.6 * len(curves), 4.9, 1, len(curves))
-    for one, (name, rows) in zip(axes[0], curves.items(), strict=True):
-        lower, upper, grid = surface(results, rows, metric)
-        shown = one.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
-        middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
-        for (k, j), value in np.ndenumerate(grid):
-            if not np.isnan(value):
-                colour = "white" if value < middle else DARK
-                one.text(j, k, f"{value:.1f}", ha="center", va="center", color=colour, fontsize=TEXT)
-        k, j = np.unravel_index(int(np.nanargmax(grid)), grid.shape)
-        one.add_patch(_frame(int(j), int(k)))
-        one.grid(visible=False)
-        one.set_xticks(range(len(upper)), [f"{value:g}" for value in upper])
-        one.set_yticks(range(len(lower)), [f"{value:g}" for value in lower])
-        one.set_xlabel("upper bound, delta_2", fontsize=TEXT)
-        one.set_ylabel("lower bound, delta_1", fontsize=TEXT)
-        one.set_title(f"{name}, {metric}", fontsize=TEXT)
-        figure.colorbar(shown, ax=one)
+def _draw_surfaces(results: StudyResults, data: str) -> Any:
+    """Draw a row of panels per metric, with one panel per curve."""
+    options, curves = results.spec.options, series_of(results, data)
+    metrics = options.get("shown", [options["metric"]])
+    figure, axes = canvas(5.6 * len(curves), 4.4 * len(metrics), len(metrics), len(curves))
+    for panels, metric in zip(axes, metrics, strict=True):
+        for one, (name, rows) in zip(panels, curves.items(), strict=True):
+            figure.colorbar(_draw_surface(one, *surface(results, rows, metric)), ax=one)
+            one.set_title(f"{name}, {metric}", fontsize=TEXT)
     return figure
+
+
+def _draw_surface(one: Any, lower: list[float], upper: list[float], grid: FloatArray) -> Any:
+    """Draw a metric over both bounds, with its values; return the image."""
+    shown = one.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
+    middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
+    for (k, j), value in np.ndenumerate(grid):
+        if not np.isnan(value):
+            colour = "white" if value < middle else DARK
+            one.text(j, k, f"{value:.1f}", ha="center", va="center", color=colour, fontsize=TEXT)
+    k, j = np.unravel_index(int(np.nanargmax(grid)), grid.shape)
+    one.add_patch(_frame(int(j), int(k)))
+    one.grid(visible=False)
+    one.set_xticks(range(len(upper)), [f"{value:g}" for value in upper])
+    one.set_yticks(range(len(lower)), [f"{value:g}" for value in lower])
+    one.set_xlabel("upper bound, delta_2", fontsize=TEXT)
+    one.set_ylabel("lower bound, delta_1", fontsize=TEXT)
+    return shown
 
 
 def _frame(column: int, row: int) -> Any:

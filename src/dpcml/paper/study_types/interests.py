@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -10,11 +14,16 @@ import polars as pl
 
 from dpcml.data import describe
 from dpcml.data.charts import COLOURS, MARKS, OTHER, TEXT, TOP, canvas, draw_diversity, draw_shares
+from dpcml.data.datasets import DatasetStore
 from dpcml.data.describe import BINS, preference_diversity
 from dpcml.data.interactions import Interactions
+from dpcml.data.items import Attributes
+from dpcml.data.named_sets import DATASETS
 from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableCell, TableLine
 from dpcml.paper.published import published_table, title_of
-from dpcml.paper.runs import data_jobs
+from dpcml.paper.run_store import Job
+from dpcml.paper.runs import DatasetCache, data_jobs
+from dpcml.paper.spec import Spec
 from dpcml.paper.study_types.base import STUDY_TYPES, StudyResults, StudyType, data_provenance, provenance
 from dpcml.paper.study_types.curves import row_gap, values
 from dpcml.paper.study_types.tables import cell
@@ -111,12 +120,54 @@ def category_figures(data: Interactions) -> dict[str, Any]:
     return found
 
 
+def catalogue_figures(attributes: Attributes) -> dict[str, Any]:
+    """Return the number of items in the most frequent categories of a catalogue alone, and of all.
+
+    Examples
+    --------
+    >>> catalogue_figures(Attributes.from_sets([{"War"}, {"Drama"}, {"Drama", "War"}, {"Drama"}]))
+    {'categories': 2, 'all items': 4, 'items Drama': 3, 'items War': 2}
+    """
+    counts = np.bincount(attributes.matrix.indices, minlength=len(attributes.names))
+    kept = [at for at in np.argsort(-counts, kind="stable") if counts[at]]
+    found: dict[str, Any] = {"categories": len(kept), "all items": int(attributes.matrix.shape[0])}
+    return found | {f"items {attributes.names[at]}": int(counts[at]) for at in kept[:TOP]}
+
+
+def category_jobs(spec: Spec, datasets: DatasetCache) -> Iterator[Job]:
+    """Yield one job per data set; where only its catalogue is on the machine, the figures are of that."""
+    for job in data_jobs(category_figures, "categories")(spec, datasets):
+        found = catalogue_of(job.data)
+        if found is None:
+            yield job
+        else:
+            hashed = hashlib.sha256(found.matrix.indices.tobytes() + found.matrix.indptr.tobytes()).hexdigest()
+            yield replace(job, work=partial(catalogue_figures, found), hashes=lambda hashed=hashed: (hashed,))  # type: ignore[misc]
+
+
+def catalogue_of(data: str) -> Attributes | None:
+    """Return the categories of a named set whose catalogue is on the machine, but whose positives are not."""
+    if data not in DATASETS or DatasetStore().locate(data) is not None:
+        return None
+    folders = [folder for folder in DatasetStore().folders(data).values() if folder.is_dir()]
+    found = (layout.catalogue(folder) for layout in DATASETS[data].layouts for folder in folders)
+    return next((table.attributes for table in found if table is not None and table.attributes is not None), None)
+
+
 def category_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return one figure over all sets, and notes on the largest and the smallest categories."""
     notes = []
     for line in results.lines():
         names = _category_names(line)
         first, last = names[0], names[-1]
+        if line.get("all positives") is None:
+            text = (
+                f"{title_of(line['data'])}, from its catalogue alone (its ratings are not on this machine):"
+                f" {line['categories']:,} categories; {first} is on {line[f'items {first}'] / line['all items']:.0%} of"
+                f" {line['all items']:,} items, {last} on {line[f'items {last}'] / line['all items']:.1%}."
+            )
+            notes.append(Note(text))
+            continue
         text = (
             f"{title_of(line['data'])}, {line['categories']:,} categories: {first} is on"
             f" {line[f'items {first}'] / line['all items']:.0%} of the items and in"
@@ -143,6 +194,7 @@ def _draw_categories(results: StudyResults) -> Any:
         shares = {
             f"of {kind}": [100 * line[f"{kind} {name}"] / line[f"all {kind}"] for name in names]
             for kind in ("items", "positives")
+            if line.get(f"all {kind}") is not None
         }
         draw_shares(one, names, shares)
         one.set_xlabel("percent", fontsize=TEXT)
@@ -150,7 +202,7 @@ def _draw_categories(results: StudyResults) -> Any:
     return figure
 
 
-STUDY_TYPES.add("categories", StudyType(category_blocks, data_jobs(category_figures, "categories")))
+STUDY_TYPES.add("categories", StudyType(category_blocks, category_jobs))
 
 
 def group_blocks(results: StudyResults) -> list[ReportBlock]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import resource
@@ -21,7 +22,6 @@ from dpcml.data.synthetic import planted
 from dpcml.models import MODELS, Recommender, create
 from dpcml.models.presets import PRESETS
 from dpcml.paper.document import Heading, Note, Notes, ReportBlock, ReportTable, TableLine, details
-from dpcml.paper.fingerprint import sources_of
 from dpcml.paper.published import title_of
 from dpcml.paper.run_store import Job
 from dpcml.paper.runs import DatasetCache, model_jobs
@@ -33,8 +33,13 @@ from dpcml.utils.threads import thread_count
 
 YARDSTICK = "dpcml2"  # the paper's own method: times are also shown as multiples of its epoch
 EPOCHS = 3  # per fit; the first one warms up
-EPOCH, FIT = "epoch of ", "fit of "
-MODULES = (__name__, *sources_of("dpcml.models.dpcml"))  # whose code decides how long training takes
+EPOCH, FIT, EACH = "epoch of ", "fit of ", "each of "
+# Whose code decides how long training takes.
+MODULES = (
+    __name__, "dpcml.training.engine", "dpcml.training.order", "dpcml.training.trainer", "dpcml.kernels.gradients",
+    "dpcml.kernels.minibatch", "dpcml.kernels.mining", "dpcml.kernels.optimizer", "dpcml.kernels.sampling",
+    "dpcml.kernels.simd",
+)  # fmt: skip
 OURS = ("dpcml1", "dpcml2")
 LABEL = "stand-in"
 
@@ -72,8 +77,8 @@ def time_methods(
     -------
     dict
         ``methods``: per method ``name``, ``class``, ``per`` (``epoch`` or ``fit``), ``seconds`` of the best round,
-        ``spread`` over rounds, and ``ratio`` to an epoch of DPCML2 (None without it); ``skipped``: why a method has no
-        figures, by name.
+        ``spread`` over rounds, ``each`` epoch or fit of all rounds, and ``ratio`` to an epoch of DPCML2 (None without
+        it); ``skipped``: why a method has no figures, by name.
 
     Examples
     --------
@@ -87,7 +92,7 @@ def time_methods(
     train = data.split((0.6, 0.2, 0.2), seed)[0]
     wanted = list(dict.fromkeys(method_names() if methods is None else methods))
     models = {name: _shortened(create(name), epochs, seed) for name in wanted}
-    seconds: dict[str, list[float]] = {name: [] for name in wanted}
+    seconds: dict[str, list[list[float]]] = {name: [] for name in wanted}
     skipped: dict[str, str] = {}
     for _ in range(repeats):
         for name in [name for name in wanted if name not in skipped]:
@@ -96,7 +101,7 @@ def time_methods(
             except (MissingExtraError, DataError) as error:
                 skipped[name] = str(error)
     timed = [name for name in wanted if name not in skipped]
-    yardstick = min(seconds[YARDSTICK]) if YARDSTICK in timed else None
+    yardstick = min(map(fmean, seconds[YARDSTICK])) if YARDSTICK in timed else None
     return {
         "benchmark": "methods",
         "users": train.n_users,
@@ -118,18 +123,19 @@ def _shortened(model: Recommender, epochs: int, seed: int) -> Recommender:
     return model.set_params(**changes, **({"random_state": seed} if "random_state" in known else {}))
 
 
-def _seconds(model: Recommender, train: Interactions) -> float:
-    """Fit a model; return its seconds per epoch after the first, or those of the whole fit."""
+def _seconds(model: Recommender, train: Interactions) -> list[float]:
+    """Fit a model; return the seconds of its epochs after the first, or those of the whole fit."""
     started = time.perf_counter()
     model.fit(train)
     whole = time.perf_counter() - started
     history = getattr(model, "history_", None)
     if history is None:
-        return whole
-    return fmean(epoch.seconds for epoch in history.epochs[1:] or history.epochs)
+        return [whole]
+    return [epoch.seconds for epoch in history.epochs[1:] or history.epochs]
 
 
-def _figures(name: str, model: Recommender, seconds: list[float], yardstick: float | None) -> dict[str, Any]:
+def _figures(name: str, model: Recommender, each: list[list[float]], yardstick: float | None) -> dict[str, Any]:
+    seconds = [fmean(one) for one in each]
     best = min(seconds)
     return {
         "name": name,
@@ -138,6 +144,7 @@ def _figures(name: str, model: Recommender, seconds: list[float], yardstick: flo
         "seconds": best,
         "ratio": None if yardstick is None else best / yardstick,
         "spread": {"best": best, "median": median(seconds), "worst": max(seconds)},
+        "each": [value for one in each for value in one],
     }
 
 
@@ -199,8 +206,9 @@ def timing_figures(data: Interactions, methods: list[str], epochs: int = 3, repe
     """Return seconds per epoch, or per fit, of each method that could be run, and who could not."""
     found = time_methods(data, methods=methods, epochs=epochs, repeats=repeats)
     seconds = {f"{FIT if one['per'] == 'fit' else EPOCH}{one['name']}": one["seconds"] for one in found["methods"]}
+    each = {f"{EACH}{one['name']}": json.dumps([round(value, 6) for value in one["each"]]) for one in found["methods"]}
     skipped = "; ".join(f"{name}: {reason}" for name, reason in found["skipped"].items())
-    return {"threads": found["threads"], "load_before": found["load_before"], "skipped": skipped, **seconds}
+    return {"threads": found["threads"], "load_before": found["load_before"], "skipped": skipped, **seconds, **each}
 
 
 def timing_blocks(results: StudyResults) -> list[ReportBlock]:
@@ -209,22 +217,26 @@ def timing_blocks(results: StudyResults) -> list[ReportBlock]:
     hurry = " --quick" if results.spec.quick else ""
     for line in results.lines():
         data, seconds, fits = line["data"], _seconds_of(line, EPOCH), _seconds_of(line, FIT)
+        each = {name: json.loads(line.get(EACH + name) or f"[{value}]") for name, value in seconds.items()}
         caption = (
-            f"Seconds per training epoch on {title_of(data)}, on a logarithmic scale; {line['threads']} thread(s)."
+            f"Seconds per training epoch on {title_of(data)}, on a logarithmic scale, {line['threads']} thread(s):"
+            f" median, quartiles and range of {len(next(iter(each.values()), []))} epochs. Kinds of work are not one"
+            " comparison: each has a panel."
         )
         yard = seconds.get(YARDSTICK, np.nan)
         rows = [TableLine(name, [f"{value:.3f}", f"{value / yard:.1f}", "epoch"]) for name, value in seconds.items()]
         rows += [TableLine(name, [f"{value:.3f}", "", "fit, no epochs"]) for name, value in fits.items()]
         load = f"load before {line['load_before']:.1f}" if line["load_before"] is not None else "load not known"
         said = [
-            f"Best of {results.spec.options.get('repeats', 3)} rounds in which all methods take turns; dpcml"
+            f"Mean of the epochs after the first, best of {results.spec.options.get('repeats', 3)} round(s) in which"
+            f" all methods take turns; dpcml"
             f" {line['version']}, {line['threads']} thread(s), {load}",
             f"`dpcml reproduce {results.spec.name}{hurry} --data {data}` measures again",
         ]
         said += [f"Left out: {line['skipped']}"] if line["skipped"] else []
         found += [
             Heading(title_of(data)),
-            results.picture(data, caption, lambda seconds=seconds: _draw_timing(seconds)),  # type: ignore[misc]
+            results.picture(data, caption, lambda each=each: _draw_timing(each)),  # type: ignore[misc]
             Notes(_timing_notes(seconds)),
             ReportTable(["seconds", f"epochs of {YARDSTICK}", "per"], rows),
             details("How this was measured", said),
@@ -247,20 +259,41 @@ def _timing_notes(seconds: dict[str, float]) -> list[Note]:
     return notes
 
 
-def _draw_timing(seconds: dict[str, float]) -> Any:
-    figure, axes = canvas(10, 1.2 + 0.4 * len(seconds))
-    one, names = axes[0, 0], list(seconds)
-    colours = [COLOURS[0] if name in OURS else OTHER for name in names]
-    one.set_xscale("log")  # which has no zero for bars to begin at
-    one.scatter(list(seconds.values()), names, s=110, color=colours)
-    for name, value in seconds.items():
-        one.annotate(f"{value:.3g}", (value, name), (10, 0), textcoords="offset points", va="center", fontsize=TEXT - 2)
-    one.margins(x=0.12)
-    one.xaxis.set_major_formatter("{x:g}")
-    one.grid(axis="x", color=OTHER, alpha=0.35)
-    one.invert_yaxis()
-    one.grid(visible=False, axis="y")
-    one.set_xlabel("seconds per epoch", fontsize=TEXT)
+def kind_of_work(name: str) -> str:
+    """Return who computes an epoch of a method: compiled kernels, PyTorch, or the package implicit.
+
+    Examples
+    --------
+    >>> kind_of_work("dpcml2"), kind_of_work("gmf"), kind_of_work("bpr")
+    ('compiled kernels', 'PyTorch', 'implicit')
+    """
+    module = (PRESETS[name][0] if name in PRESETS else MODELS[name]).__module__
+    return "PyTorch" if ".neural." in module else "implicit" if module.endswith("implicit_mf") else "compiled kernels"
+
+
+def _draw_timing(each: dict[str, list[float]]) -> Any:
+    """Draw the seconds of all epochs as box plots, a panel for each kind of work."""
+    kinds: dict[str, list[str]] = {}
+    for name in each:
+        kinds.setdefault(kind_of_work(name), []).append(name)
+    figure, axes = canvas(10, 1.6 * len(kinds) + 0.42 * len(each), len(kinds), 1)
+    for (kind, names), (one,) in zip(kinds.items(), axes, strict=True):
+        boxes = one.boxplot(
+            [each[name] for name in names],
+            tick_labels=names,
+            orientation="horizontal",
+            whis=(0, 100),
+            patch_artist=True,
+        )
+        for name, box in zip(names, boxes["boxes"], strict=True):
+            box.set_facecolor(COLOURS[0] if name in OURS else OTHER)
+        one.set_xscale("log")
+        one.xaxis.set_major_formatter("{x:g}")
+        one.grid(axis="x", color=OTHER, alpha=0.35)
+        one.grid(visible=False, axis="y")
+        one.invert_yaxis()
+        one.set_title(kind, fontsize=TEXT)
+    axes[-1, 0].set_xlabel("seconds per epoch", fontsize=TEXT)
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
@@ -11,9 +12,18 @@ from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving import schemas
 from dpcml.serving.errors import APIError
 from dpcml.serving.feedback import FeedbackStore
-from dpcml.serving.lists import batch_of
+from dpcml.serving.lists import batch_of, item_columns
 from dpcml.serving.model_store import LoadedModel, json_id
-from dpcml.serving.routes.responses import Limit, QueryId, SelectedModel, WithFeedback, interests_json, respond
+from dpcml.serving.routes.responses import (
+    Limit,
+    QueryId,
+    SelectedModel,
+    WithFeedback,
+    interests_json,
+    respond,
+    unknown_items,
+)
+from dpcml.serving.schemas import MAX_USERS
 from dpcml.serving.work import in_pool, in_search_pool
 from dpcml.utils.arrays import Array
 
@@ -22,6 +32,11 @@ router = APIRouter()
 UserQuery = Annotated[str, Query(max_length=200, description="Part of an id; empty for the most active users.")]
 ItemQuery = Annotated[
     str, Query(max_length=200, description="Part of a title, or an id; empty for the most popular items.")
+]
+
+ItemIds = Annotated[
+    list[str] | None,
+    Query(max_length=MAX_USERS, description="Ids of items to return, instead of a search; unknown ones are listed."),
 ]
 
 
@@ -54,8 +69,10 @@ def interests(loaded: SelectedModel, feedback: WithFeedback, user: QueryId) -> R
 @in_pool
 def interests_new(loaded: SelectedModel, body: schemas.NewUserRequest) -> Response:
     """Return the history of a user who is not in the training data, grouped by interest, largest first."""
-    found = _with_interests(loaded).interests_new(body.history)
-    return respond(loaded, {"interests": interests_json(loaded, found)})
+    model = _with_interests(loaded)
+    columns, unknown = item_columns(loaded, body.history, body.on_unknown, need_one=True)
+    found = model.interests_new(loaded.model.train_.item_ids[columns])
+    return respond(loaded, {"interests": interests_json(loaded, found), **unknown_items(unknown)})
 
 
 @router.get("/history", response_model=schemas.ItemList, summary="History of a user")
@@ -76,10 +93,24 @@ def users(loaded: SelectedModel, q: UserQuery = "", limit: Limit = 20) -> Respon
     return respond(loaded, {"users": [{"id": json_id(train.user_ids[row]), "likes": int(likes[row])} for row in rows]})
 
 
+@router.get("/likes", response_model=schemas.LikesOfItem, summary="Who likes an item")
+@in_pool
+def likes(loaded: SelectedModel, item: QueryId, limit: Limit = 20) -> Response:
+    """Return the users who like an item in the training data, the most active first."""
+    train = loaded.model.train_
+    rows = train.by_item[train.item_columns([item])].indices
+    most = rows[np.argsort(-train.per_user[rows], kind="stable")[:limit]].tolist()
+    found = [{"id": json_id(train.user_ids[row]), "likes": int(train.per_user[row])} for row in most]
+    return respond(loaded, {"users": found, "likes": len(rows)})
+
+
 @router.get("/items", response_model=schemas.ItemList, summary="Search items")
 @in_search_pool
-def items(loaded: SelectedModel, q: ItemQuery = "", limit: Limit = 20) -> Response:
+def items(loaded: SelectedModel, q: ItemQuery = "", limit: Limit = 20, id: ItemIds = None) -> Response:  # noqa: A002
     """Return items by id or title, ignoring case and accents; titles that start with the text come first."""
+    if id is not None:
+        columns, unknown = item_columns(loaded, id, "skip")
+        return respond(loaded, {"items": [loaded.item(one) for one in columns.tolist()], **unknown_items(unknown)})
     return respond(loaded, {"items": [loaded.item(column) for column in loaded.item_search.search(q, limit)]})
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from dpcml.feedback import Feedback, JournalFullError
 from dpcml.serving import lists, schemas
 from dpcml.serving.errors import APIError, FastJSONResponse
-from dpcml.serving.model_store import json_id
+from dpcml.serving.model_store import LoadedModel, json_id
 from dpcml.serving.routes.responses import (
     Count,
     QueryId,
@@ -17,8 +19,10 @@ from dpcml.serving.routes.responses import (
     items_json,
     respond,
     respond_json,
+    unknown_items,
 )
-from dpcml.serving.work import in_pool
+from dpcml.serving.work import check_client, in_pool
+from dpcml.utils.arrays import Array, FloatArray
 
 router = APIRouter()
 
@@ -68,12 +72,25 @@ def feedback(loaded: SelectedModel, feedback: WithFeedback, body: schemas.Feedba
 @in_pool
 def similar_items(loaded: SelectedModel, item: QueryId, n: Count = 10) -> Response:
     """Return the items that are most similar to an item."""
-    ids, similarities = loaded.model.similar_items(item, n=n)
-    found = [
-        {**one, "similarity": float(similarity)}
-        for one, similarity in zip(items_json(loaded, ids), similarities, strict=True)
-    ]
-    return respond(loaded, {"items": found})
+    return respond(loaded, {"items": _similar_json(loaded, *loaded.model.similar_items(item, n=n))})
+
+
+@router.post("/similar/items", response_model=schemas.BatchSimilarItems, summary="Similar items of several items")
+@in_pool
+def similar_items_batch(loaded: SelectedModel, body: schemas.SimilarItemsRequest) -> Response:
+    """Return the items that are most similar to each of several items; unknown ones are left out and listed."""
+    if body.n * len(body.items) > schemas.MAX_LISTED:
+        raise APIError(
+            422, "invalid", f"n={body.n} for {len(body.items)} items: at most {schemas.MAX_LISTED:,} per request",
+            "send fewer items per request",
+        )  # fmt: skip
+    columns, unknown = lists.item_columns(loaded, body.items, body.on_unknown, need_one=True)
+    found = []
+    for one in loaded.model.train_.item_ids[columns].tolist():
+        check_client()
+        similar = _similar_json(loaded, *loaded.model.similar_items(one, n=body.n))
+        found.append({"item": json_id(one), "items": similar})
+    return respond(loaded, {"lists": found, **unknown_items(unknown)})
 
 
 @router.get("/similar/users", response_model=schemas.SimilarUsers, summary="Similar users")
@@ -85,3 +102,8 @@ def similar_users(loaded: SelectedModel, user: QueryId, n: Count = 10) -> Respon
         {"id": json_id(one), "similarity": float(similarity)} for one, similarity in zip(ids, similarities, strict=True)
     ]
     return respond(loaded, {"users": found})
+
+
+def _similar_json(loaded: LoadedModel, ids: Array, similarities: FloatArray) -> list[dict[str, Any]]:
+    pairs = zip(items_json(loaded, ids), similarities.tolist(), strict=True)
+    return [{**one, "similarity": similarity} for one, similarity in pairs]

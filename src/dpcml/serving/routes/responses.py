@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
@@ -48,6 +47,11 @@ def respond_json(loaded: LoadedModel, content: bytes) -> Response:
     return Response(content, media_type="application/json", headers={"x-dpcml-model": loaded.fingerprint})
 
 
+def unknown_items(ids: Sequence[Any]) -> dict[str, Any]:
+    """Return the part of a response that lists items which the model does not know; nothing if there are none."""
+    return {"unknown": {"items": list(ids)}} if len(ids) else {}
+
+
 def items_json(loaded: LoadedModel, ids: Array | Sequence[Any]) -> list[dict[str, Any]]:
     """Return the id, title and categories of items with external ids."""
     if not len(ids):
@@ -56,14 +60,13 @@ def items_json(loaded: LoadedModel, ids: Array | Sequence[Any]) -> list[dict[str
 
 
 def reasons_json(loaded: LoadedModel, reasons: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return reasons with the titles of their liked items, which are looked up in one call."""
-    liked = iter(items_json(loaded, [one for reason in reasons for one in reason.liked]))
+    """Return reasons with the titles of their liked items."""
     return [
         {
             "interest": reason.interest,
             "share": _finite(reason.share),
             "name": reason.name,
-            "liked": [{"id": one["id"], "title": one["title"]} for one in islice(liked, len(reason.liked))],
+            "liked": [loaded.reference(one) for one in reason.liked],
             "categories": list(reason.categories),
             "text": reason.text,
         }

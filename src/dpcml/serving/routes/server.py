@@ -109,6 +109,7 @@ def _model_json(name: str, loaded: LoadedModel) -> dict[str, Any]:
         "has_titles": train.items.titles is not None,
         "categories": [] if attributes is None else [str(one) for one in attributes.names[:MAX_CATEGORIES]],
         "parameters": card["parameters"],
+        "example": loaded.example,
         "capabilities": loaded.capabilities,
         "able": loaded.capabilities,  # old name, for one version
     }

@@ -5,7 +5,7 @@ import { find } from "./dom.js";
 const ROOT = "/api/v1";
 const HINTS = {
   unknown_id: "Search for a user by id, or pick one of the most active.",
-  nothing_left: "They already like every item.",
+  nothing_left: "They already like every item, or have hidden the rest.",
 };
 
 export class Problem extends Error {
@@ -19,7 +19,8 @@ export class Problem extends Error {
 
 async function call(method, path, { query = {}, body } = {}) {
   const address = new URL(ROOT + path, location.origin);
-  for (const [key, value] of Object.entries(query)) address.searchParams.set(key, value);
+  for (const [key, value] of Object.entries(query))
+    for (const one of [value].flat()) address.searchParams.append(key, one);
   const headers = {};
   if (body) headers["Content-Type"] = "application/json";
   const token = sessionStorage.getItem("token");
@@ -55,23 +56,37 @@ function askForToken(wrong) {
   return asking;
 }
 
-export const models = () => call("GET", "/model").then((found) => found.models);
+const BY_ID = 100; // items that one request names: addresses must not become too long
+
+export const models = () => call("GET", "/model");
 export const users = (q, limit = 8) => call("GET", "/users", { query: { q, limit } }).then((found) => found.users);
 export const items = (q, limit = 8) => call("GET", "/items", { query: { q, limit } }).then((found) => found.items);
 export const history = (user, model) => call("GET", "/history", { query: { user, model } }).then((found) => found.items);
 export const itemMap = (model) => call("GET", "/map", { query: { model } }).then((found) => found.items);
+export const similarItems = (item, model, n = 8) => call("GET", "/similar/items", { query: { item, model, n } }).then((found) => found.items);
+export const likedBy = (item, model, limit = 12) => call("GET", "/likes", { query: { item, model, limit } });
+export const say = (user, item, action) => call("POST", "/feedback", { body: { user, item, action } });
+
+// Items by id, in the order of the ids; those that the model does not know are left out.
+export async function itemsById(ids) {
+  const parts = Array.from({ length: Math.ceil(ids.length / BY_ID) }, (_, k) => ids.slice(k * BY_ID, (k + 1) * BY_ID));
+  const found = await Promise.all(parts.map((id) => call("GET", "/items", { query: { id } })));
+  return found.flatMap((answer) => answer.items);
+}
+
+const idsOf = (items) => items.map((item) => item.id);
 
 export function interests(person, model) {
   const found = person.user === undefined
-    ? call("POST", "/interests/new", { query: { model }, body: { history: person.items.map((item) => item.id) } })
+    ? call("POST", "/interests/new", { query: { model }, body: { history: idsOf(person.items) } })
     : call("GET", "/interests", { query: { model, user: person.user } });
   return found.then((answer) => answer.interests);
 }
 
+// The answer has items and, where nothing is known about the person, popular: true.
 export function recommend(person, model, options) {
   const body = { explain: true, ...options };
-  const found = person.user === undefined
-    ? call("POST", "/recommend/new", { query: { model }, body: { ...body, history: person.items.map((item) => item.id) } })
-    : call("POST", "/recommend", { query: { model }, body: { ...body, user: person.user } });
-  return found.then((answer) => answer.items);
+  if (person.user !== undefined) return call("POST", "/recommend", { query: { model }, body: { ...body, user: person.user } });
+  if (person.hidden.length && !options.items) body.exclude = idsOf(person.hidden);
+  return call("POST", "/recommend/new", { query: { model }, body: { ...body, history: idsOf(person.items) } });
 }

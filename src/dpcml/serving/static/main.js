@@ -1,19 +1,25 @@
 // The page: its state, the requests to the server, and where the responses are shown.
+import * as address from "./address.js";
 import * as api from "./api.js";
 import { combo } from "./combo.js";
 import { legend } from "./colours.js";
-import { find, make, paused } from "./dom.js";
+import { showDial, startDial } from "./dial.js";
+import { find, make } from "./dom.js";
+import { showItem, startItem } from "./item.js";
 import { drawMap } from "./map.js";
 import { startTheme } from "./theme.js";
-import { interestCard, oneList, plainHistory, shares } from "./views.js";
+import { changes, difference, interestCard, oneList, plainHistory, shares } from "./views.js";
 
 const N = 12; // length of the list
 const EACH = 6; // recommended items per interest, at most
 const POOL = 100; // best items, from which each interest shows its own
+const TOAST = 8000; // milliseconds in which a like or a hide can be taken back
 
-const state = { person: null, liked: [], mix: 0, compare: false, models: [], maps: {}, turn: 0 };
-const composing = () => find("tab-new").getAttribute("aria-selected") === "true";
+// person: { user } or, for someone new, { items, hidden }
+const state = { person: null, lastUser: null, mix: 0, compare: false, item: null, models: [], feedback: false, maps: {}, turn: 0 };
+const composing = () => state.person !== null && state.person.user === undefined;
 const shown = () => (state.compare ? state.models : state.models.slice(0, 1));
+const same = (one, other) => String(one.id) === String(other.id);
 
 function complain(problem) {
   const box = find("problem");
@@ -21,28 +27,23 @@ function complain(problem) {
   if (problem) box.replaceChildren(make("strong", {}, problem.message), problem.hint ? make("span", {}, ` ${problem.hint}`) : "");
 }
 
-// Show a user, a new user, or nobody.
-function look(person) {
+// Show a user, or someone new.
+function look(person, { push = true, example = false } = {}) {
   state.person = person;
-  state.turn += 1; // responses for the previous user are ignored
+  state.turn += 1; // responses for the previous person are ignored
   complain(null);
-  find("welcome").hidden = Boolean(person);
-  find("found").hidden = !person;
+  const known = person.user !== undefined;
+  if (known) state.lastUser = person.user;
+  chooseTab(known ? "user" : "new");
+  find("intro").hidden = !example;
+  find("found").hidden = false;
   for (const pick of find("users").querySelectorAll("button"))
-    pick.setAttribute("aria-current", String(pick.dataset.id === String(person?.user)));
-  if (!person) return find("status").replaceChildren();
-  find("person").textContent = person.user === undefined ? "Someone new" : `User ${person.user}`;
-  find("adopt").hidden = person.user === undefined || !state.models[0]?.capabilities.recommend_new;
-  remember();
+    pick.setAttribute("aria-current", String(known && pick.dataset.id === String(person.user)));
+  if (!known) showComposed(person);
+  find("person").textContent = known ? `User ${person.user}` : "Someone new";
+  find("adopt").hidden = !known || !state.models[0].capabilities.recommend_new;
+  address.write(state, push);
   return refresh();
-}
-
-function remember() {
-  const parts = new URLSearchParams();
-  if (state.person?.user !== undefined) parts.set("user", state.person.user);
-  if (state.mix) parts.set("mix", state.mix);
-  if (state.compare) parts.set("compare", "1");
-  history.replaceState(null, "", `#${parts}`);
 }
 
 async function refresh() {
@@ -53,9 +54,7 @@ async function refresh() {
     const found = await Promise.all(shown().map((model) => ask(person, model)));
     if (turn !== state.turn) return; // a later request has started
     complain(null);
-    find("columns").className = found.length > 1 ? "columns two" : "columns";
-    find("columns").replaceChildren(...found.map(column));
-    find("status").textContent = told(found[0]);
+    show(found);
   } catch (problem) {
     if (turn !== state.turn) return;
     find("columns").replaceChildren();
@@ -66,17 +65,19 @@ async function refresh() {
   }
 }
 
-// All responses of one model for a user. The second model may not know the user; the first is shown nevertheless.
+// All responses of one model for a person. The second model may not know the user; the first is shown nevertheless.
 async function ask(person, model) {
   try {
-    const [groups, list, map] = await Promise.all([
-      model.capabilities.interests ? api.interests(person, model.name) : [],
-      api.recommend(person, model.name, { n: N, mix: model.capabilities.interests ? state.mix : 0 }),
+    const empty = person.user === undefined && !person.items.length;
+    const mixed = model.capabilities.interests && !empty;
+    const [groups, { items: list, popular }, map] = await Promise.all([
+      mixed ? api.interests(person, model.name) : [],
+      api.recommend(person, model.name, { n: N, mix: mixed ? state.mix : 0 }),
       (state.maps[model.name] ||= api.itemMap(model.name)),
     ]);
-    const each = groups.length > 1 ? await api.recommend(person, model.name, { n: POOL }) : list;
-    const past = model.capabilities.interests ? [] : person.items || await api.history(person.user, model.name);
-    return { model, groups, list, each, map, past };
+    const each = groups.length > 1 ? (await api.recommend(person, model.name, { n: POOL })).items : list;
+    const past = mixed ? [] : person.items || await api.history(person.user, model.name);
+    return { model, groups, list, each, map, past, popular };
   } catch (problem) {
     delete state.maps[model.name];
     if (model.name === "main") throw problem;
@@ -84,104 +85,157 @@ async function ask(person, model) {
   }
 }
 
-function told({ groups, list }) {
-  const who = state.person.user === undefined ? "someone new" : `user ${state.person.user}`;
+function show(found) {
+  const [first] = found;
+  const marks = legend(first.groups);
+  const change = difference(first.each.slice(0, N), first.list);
+  find("columns").className = found.length > 1 ? "columns two" : "columns";
+  find("columns").replaceChildren(...found.map(column));
+  find("dial").classList.toggle("plain", first.groups.length < 2);
+  find("shares").replaceChildren(shares(first.groups, first.list, marks));
+  find("changes").replaceChildren(changes(change, marks, doable(), state.mix > 0));
+  find("about").textContent = about(first);
+  find("status").textContent = told(first, change);
+}
+
+function about({ groups, past, popular }) {
+  if (popular) return "Nothing is known about them yet, so these are popular items. Like some.";
+  const count = groups.reduce((sum, one) => sum + one.items.length, past.length);
+  const many = groups.length > 1 ? `, ${groups.length} interests` : "";
+  return `${count.toLocaleString("en")} ${count === 1 ? "like" : "likes"}${many}`;
+}
+
+function told({ groups, list }, { came }) {
+  const who = composing() ? "someone new" : `user ${state.person.user}`;
   const many = groups.length ? `${groups.length} interests, ` : "";
-  return `${many}${list.length} recommendations for ${who}. First: ${list[0].title}.`;
+  const moved = state.mix && groups.length > 1 ? ` The dial has brought ${came.length} of them.` : "";
+  return `${many}${list.length} recommendations for ${who}. First: ${list[0].title}.${moved}`;
 }
 
 function column(found) {
   const { model } = found;
   const title = state.compare ? make("h3", { class: "model-name" }, model.model_class) : null;
   if (found.problem) return make("section", { class: "column" }, title, make("p", { class: "problem" }, found.problem.message));
-  const { groups, list, each, map, past } = found;
-  const marks = legend(groups);
-  const like = composing() ? add : null;
+  const { groups, list, each, map, past, popular } = found;
+  const [marks, does] = [legend(groups), doable()];
+  const came = new Set(difference(each.slice(0, N), list).came.map((one) => String(one.item.id)));
   const cards = groups.map((one) => interestCard(one, marks.get(one.number),
-    each.filter((item) => item.reason?.interest === one.number).slice(0, EACH), like));
-  const picture = drawMap(map, { interests: groups, past, recommended: list, marks, like });
+    each.filter((item) => item.reason?.interest === one.number).slice(0, EACH), does));
+  const picture = drawMap(map, { interests: groups, past, recommended: list, marks, open: does.open });
+  const nothing = !groups.length && !past.length;
   return make("section", { class: "column", "aria-label": model.model_class }, title,
-    make("section", { class: "card recommended" }, make("h3", {}, "Recommended"),
-      groups.length > 1 ? shares(groups, list, marks) : null, oneList(list, marks, like)),
+    make("section", { class: "card recommended" }, make("h3", {}, popular ? "Popular" : "Recommended"),
+      state.compare && groups.length > 1 ? shares(groups, list, marks) : null, oneList(list, marks, does, came)),
     make("div", { class: "beside" },
-      make("section", { class: "card" }, make("h3", {}, "Map of items"), picture,
-        make("p", { class: "key" }, key(groups.length > 0, like))),
-      make("section", { class: "groups" }, make("h3", {}, groups.length ? "Interests" : "What they like"),
-        make("div", { class: "cards" }, ...(groups.length ? cards : [plainHistory(past)])))));
+      nothing ? null : make("section", { class: "groups" }, make("h3", {}, groups.length ? "Interests" : "What they like"),
+        make("div", { class: "cards" }, ...(groups.length ? cards : [plainHistory(past, does)]))),
+      make("section", { class: "card around" }, make("h3", {}, "Map of items"), picture,
+        make("p", { class: "key" }, key(groups.length > 0, nothing)))));
 }
 
-function key(withInterests, like) {
-  const parts = ["Filled: liked.", "Rings: recommended."];
+function key(withInterests, nothing) {
+  const parts = nothing ? ["Rings: popular."] : ["Filled: liked.", "Rings: recommended."];
   if (withInterests) parts.push("Diamonds: the person's interests.");
-  if (like) parts.push("Click an item to like it.");
-  return parts.join(" ");
+  return `${parts.join(" ")} Click an item to open it.`;
+}
+
+// What can be done with an item.
+function doable() {
+  const user = (id) => look({ user: id });
+  if (composing()) return { open, user, like: add, hide };
+  return state.feedback ? { open, user, like: (item) => say(item, "like"), hide: (item) => say(item, "hide") } : { open, user };
+}
+
+function open(item) {
+  state.item = item;
+  address.write(state);
+  const { person } = state;
+  return showItem(item, { person, model: state.models[0], does: doable() });
+}
+
+// A known user: likes and hidden items go to the server, which changes the lists at once.
+async function say(item, action) {
+  const { user } = state.person;
+  try {
+    await api.say(user, item.id, action);
+  } catch (problem) {
+    return complain(problem);
+  }
+  toast(`${{ like: "Liked", hide: "Hidden", clear: "Taken back" }[action]}: ${item.title}`, action !== "clear" && (() => say(item, "clear")));
+  return state.person.user === user ? refresh() : undefined;
+}
+
+let fading = 0;
+function toast(text, undo) {
+  clearTimeout(fading);
+  const box = find("toast");
+  const gone = () => { box.hidden = true; };
+  box.replaceChildren(make("span", {}, text), undo ? make("button", { type: "button", onclick: () => { gone(); undo(); } }, "Undo") : "");
+  box.hidden = false;
+  fading = setTimeout(gone, TOAST);
 }
 
 // Someone new.
+const liked = () => (composing() ? state.person.items : []);
+const compose = (items, hidden = state.person.hidden) => look({ items, hidden }, { push: false });
+
 function add(item) {
-  if (state.liked.some((one) => String(one.id) === String(item.id))) return;
-  state.liked = [...state.liked, item];
-  compose();
+  if (!composing()) return look({ items: [item], hidden: [] });
+  return liked().some((one) => same(one, item)) ? undefined : compose([...liked(), item]);
+}
+
+function hide(item) {
+  const before = state.person;
+  toast(`Hidden: ${item.title}`, () => composing() && compose(state.person.items, state.person.hidden.filter((one) => !same(one, item))));
+  return compose(before.items.filter((one) => !same(one, item)), [...before.hidden, item]);
 }
 
 function drop(item) {
-  state.liked = state.liked.filter((one) => one !== item);
-  compose();
+  compose(liked().filter((one) => one !== item));
   (find("liked").querySelector("button") || find("item-search")).focus();
 }
 
-function compose() {
-  find("liked-count").textContent = state.liked.length ? `(${state.liked.length})` : "";
-  find("clear").hidden = !state.liked.length;
-  find("liked").replaceChildren(...state.liked.map((item) => make("li", {},
+function toggle(item) {
+  const known = liked().find((one) => same(one, item));
+  return known ? compose(liked().filter((one) => one !== known)) : add(item);
+}
+
+function showComposed({ items }) {
+  find("liked-count").textContent = items.length ? `(${items.length})` : "";
+  find("clear").hidden = !items.length;
+  find("liked-none").hidden = items.length > 0;
+  find("liked").replaceChildren(...items.map((item) => make("li", {},
     make("button", { type: "button", "aria-label": `Remove ${item.title}`, onclick: () => drop(item) }, item.title, make("span", { "aria-hidden": "true" }, " ×")))));
   for (const button of find("popular").querySelectorAll("button"))
-    button.setAttribute("aria-pressed", String(state.liked.some((one) => String(one.id) === button.dataset.id)));
-  return look(state.liked.length ? { items: state.liked } : null);
+    button.setAttribute("aria-pressed", String(items.some((one) => String(one.id) === button.dataset.id)));
 }
 
-function toggle(item) {
-  const known = state.liked.find((one) => String(one.id) === String(item.id));
-  return known ? (state.liked = state.liked.filter((one) => one !== known), compose()) : add(item);
-}
-
-function choose(tab) {
+function chooseTab(tab) {
   for (const name of ["user", "new"]) {
     const chosen = name === tab;
     find(`tab-${name}`).setAttribute("aria-selected", String(chosen));
     find(`tab-${name}`).tabIndex = chosen ? 0 : -1;
     find(`panel-${name}`).hidden = !chosen;
   }
-  if (tab === "new") compose();
-  else look(null);
 }
 
 function startTabs() {
   const tabs = [find("tab-user"), find("tab-new")];
+  let composed = { items: [], hidden: [] }; // is there again when one comes back from a user
+  const choose = (tab) => {
+    if (tab === find("tab-new")) return composing() ? undefined : look(composed);
+    if (!composing()) return undefined;
+    composed = state.person;
+    return look({ user: state.lastUser ?? state.models[0].example });
+  };
   tabs.forEach((tab, k) => {
-    tab.addEventListener("click", () => choose(tab.id.slice(4)));
+    tab.addEventListener("click", () => choose(tab));
     tab.addEventListener("keydown", (event) => {
       if (!["ArrowLeft", "ArrowRight"].includes(event.key) || tabs[1 - k].disabled) return;
       tabs[1 - k].focus();
-      choose(tabs[1 - k].id.slice(4));
+      choose(tabs[1 - k]);
     });
   });
-}
-
-function startDial() {
-  const say = () => {
-    const words = state.mix < 0.25 ? "best matches" : state.mix < 0.75 ? "more from smaller interests" : "mostly smaller interests";
-    find("mix").setAttribute("aria-valuetext", `${Math.round(100 * state.mix)} percent, ${words}`);
-    find("mix").style.setProperty("--at", `${100 * state.mix}%`);
-  };
-  const turned = paused(() => { remember(); if (state.person) refresh(); });
-  find("mix").addEventListener("input", (event) => {
-    state.mix = Number(event.target.value);
-    say();
-    turned();
-  });
-  find("mix").value = state.mix;
-  say();
 }
 
 async function startPicks() {
@@ -205,11 +259,14 @@ function startSearch() {
     take: add,
     nothing: (text) => `Nothing called "${text}"`,
   });
-  find("clear").addEventListener("click", () => { state.liked = []; compose(); find("item-search").focus(); });
+  find("clear").addEventListener("click", () => { compose([], []); find("item-search").focus(); });
   find("adopt").addEventListener("click", async () => {
-    state.liked = await api.history(state.person.user, "main").catch((problem) => { complain(problem); return []; });
-    if (state.liked.length) choose("new");
+    const items = await api.history(state.person.user, "main").catch((problem) => { complain(problem); return []; });
+    if (items.length) look({ items, hidden: [] });
   });
+  find("link").hidden = !navigator.clipboard; // browsers give it to safe addresses only
+  find("link").addEventListener("click", () => navigator.clipboard.writeText(location.href).then(
+    () => toast("The link is copied."), () => toast("The browser does not allow it: copy the address.")));
 }
 
 function startModels() {
@@ -217,26 +274,43 @@ function startModels() {
   find("model").replaceChildren(make("strong", {}, main.model_class),
     make("span", {}, `${main.users.toLocaleString("en")} users`), make("span", {}, `${main.items.toLocaleString("en")} items`));
   find("version").textContent = `dpcml ${main.version}, model ${main.fingerprint}`;
-  find("dial").classList.toggle("plain", !main.capabilities.interests);
   find("tab-new").disabled = !main.capabilities.recommend_new;
   find("tab-new").title = main.capabilities.recommend_new ? "" : `${main.model_class} cannot recommend to users who are not in its training data`;
   if (!second) return;
   find("compare-switch").hidden = false;
   find("compare-label").textContent = `Compare with ${second.model_class}`;
+  find("compare").addEventListener("change", (event) => { state.compare = event.target.checked; address.write(state); refresh(); });
+}
+
+// Show what the address says; without a person, an example.
+async function follow() {
+  const wanted = address.read();
+  [state.mix, state.compare] = [wanted.mix, wanted.compare && state.models.length > 1];
   find("compare").checked = state.compare;
-  find("compare").addEventListener("change", (event) => { state.compare = event.target.checked; remember(); refresh(); });
+  showDial(state.mix);
+  const known = wanted.composed && state.models[0].capabilities.recommend_new
+    ? await Promise.all([wanted.liked, wanted.hidden, wanted.item ? [wanted.item] : []].map(api.itemsById))
+    : [[], [], wanted.item ? await api.itemsById([wanted.item]) : []];
+  const [items, hidden, [opened]] = known;
+  state.item = opened ?? null;
+  if (!opened && find("item").open) find("item").close();
+  const looked = wanted.composed ? look({ items, hidden }, { push: false })
+    : look({ user: wanted.user ?? state.models[0].example }, { push: false, example: wanted.user === null });
+  if (opened) open(opened);
+  await looked;
 }
 
 async function start() {
   startTheme(() => document.querySelectorAll(".map").forEach((map) => map.redraw()));
-  const wanted = new URLSearchParams(location.hash.slice(1));
   try {
-    state.models = await api.models();
-    state.mix = Math.min(1, Math.max(0, Number(wanted.get("mix")) || 0));
-    state.compare = wanted.has("compare") && state.models.length > 1;
-    startModels(); startTabs(); startDial(); startSearch();
+    const served = await api.models();
+    [state.models, state.feedback] = [served.models, served.feedback];
+    startModels(); startTabs(); startSearch();
+    startItem(() => { state.item = null; address.write(state); });
+    startDial((mix) => { state.mix = mix; address.write(state); refresh(); });
     await startPicks();
-    if (wanted.has("user")) await look({ user: wanted.get("user") });
+    await follow();
+    addEventListener("popstate", () => follow().catch(complain));
   } catch (problem) {
     complain(problem);
   }

@@ -6,7 +6,7 @@ const HIT = 10; // distance in pixels at which the pointer hits a dot
 const PAD = 18;
 const ROOM = 25; // minimum distance between two diamonds in pixels
 
-export function drawMap(items, { interests, past, recommended, marks, like }) {
+export function drawMap(items, { interests, past, recommended, marks, open }) {
   const canvas = make("canvas", { role: "img", "aria-label": spoken(items, interests, marks) });
   const tip = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
   const box = make("div", { class: "map" }, canvas, tip);
@@ -74,7 +74,7 @@ export function drawMap(items, { interests, past, recommended, marks, like }) {
       if (apart < best) [best, near] = [apart, item];
     }
     tip.hidden = !near;
-    canvas.style.cursor = near && like ? "pointer" : "default";
+    canvas.style.cursor = near ? "pointer" : "default";
     if (!near) return;
     const [a, b] = at([near.x, near.y]);
     tip.textContent = near.title + (near.categories.length ? ` · ${near.categories.join(", ")}` : "");
@@ -84,7 +84,7 @@ export function drawMap(items, { interests, past, recommended, marks, like }) {
 
   canvas.addEventListener("pointermove", point);
   canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
-  canvas.addEventListener("click", (event) => { point(event); if (near && like) like(near); });
+  canvas.addEventListener("click", (event) => { point(event); if (near) open(near); });
   new ResizeObserver(draw).observe(canvas);
   box.redraw = draw;
   return box;

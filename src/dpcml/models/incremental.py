@@ -1,4 +1,4 @@
-"""Incremental training: new users and items in a trained model; old item vectors stay fixed."""
+"""Users and items that come after the training: folded in, or learned with the old item vectors fixed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,68 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
+from dpcml.retrieval.fold_in import RATE, FoldIn
 from dpcml.retrieval.profile import distances
-from dpcml.training.engine import Engine
-from dpcml.training.samplers import attraction, check_negatives
+from dpcml.training.engine import Engine, objective_of
+from dpcml.training.samplers import attraction, check_negatives, popularity_weights
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.threads import over_rows
 
 if TYPE_CHECKING:
     from dpcml.models.multi_interest import MultiInterest
 
+DENSE = 0.05  # share of positives above which fold-in takes smaller steps: negatives are often unseen positives
 ROUNDS = 3  # alternations of placing new items and folding in new users
 SAMPLE = 1000  # old items from which the placement of items relative to their users is estimated
+
+
+def fold_in_solver(model: MultiInterest) -> FoldIn:
+    """Return the solver for vectors of new users, with the objective of training."""
+    train = model.check_fitted()
+    config = model.train_config(train)
+    exponent, density = config.sampler.exponent, train.n_positives / (train.n_users * train.n_items)
+    return FoldIn(
+        objective_of(config, model.trained_dim),
+        config.n_candidates,
+        config.n_negatives,
+        config.sampler.choice,
+        attraction(train.per_item, config.pull),
+        popularity_weights(train.per_item, exponent) if exponent else None,
+        config.seed,
+        rate=RATE * min(1.0, DENSE / density),
+    )
+
+
+def fold_users(model: MultiInterest, solver: FoldIn, items: FloatArray, likes: sparse.csr_array) -> FloatArray:
+    """Return vectors of new users for their likes, of shape (users, items); shape (users, C, d).
+
+    Parameters
+    ----------
+    model
+        The trained model.
+    solver
+        From `fold_in_solver`.
+    items
+        Trained coordinates of the items' vectors.
+    likes
+        Ones of shape (users, items).
+    """
+    found = np.zeros((likes.shape[0], *model.user_vectors_.shape[1:]), dtype=np.float32)
+
+    def work(first: int, last: int) -> None:
+        for k in range(first, last):
+            liked = likes.indices[likes.indptr[k] : likes.indptr[k + 1]]
+            found[k, :, : items.shape[1]] = _fold_user(model, solver, items, liked)
+
+    over_rows(work, len(found))
+    return found
+
+
+def _fold_user(model: MultiInterest, solver: FoldIn, items: FloatArray, liked: IntArray) -> FloatArray:
+    """Return the trained coordinates of a new user's vectors; shape (C, coordinates)."""
+    most = model.user_vectors_.shape[1]
+    count = min(int(model.vector_counts(np.array([len(liked)]))[0]), most)
+    return np.asarray(solver.vectors(items, liked, count)[np.arange(most) * (np.arange(most) < count)])
 
 
 def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatArray, FloatArray]:
@@ -50,7 +102,7 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
     items = np.concatenate([trained, np.zeros((n_new, trained.shape[1]), np.float32)])
     users = np.zeros((both.n_users, model.user_vectors_.shape[1], trained.shape[1]), dtype=np.float32)
     users[: old.n_users] = model.user_vectors_[:, :, : trained.shape[1]]
-    fold = replace(model.make_fold_in(), attraction=attraction(both.per_item, model.pull))  # new items attract, too
+    solver = replace(fold_in_solver(model), attraction=attraction(both.per_item, model.pull))  # new items attract, too
     placed = np.arange(both.n_items) < old.n_items
     known = np.arange(both.n_users) < old.n_users
     for _ in range(ROUNDS if n_new else 1):
@@ -59,7 +111,7 @@ def grow(model: MultiInterest, both: Interactions, epochs: int) -> tuple[FloatAr
         for user in range(old.n_users, both.n_users):
             liked = both.of(user)[placed[both.of(user)]]
             if len(liked):
-                users[user] = model.fold_vectors(fold, items, liked)
+                users[user] = _fold_user(model, solver, items, liked)
                 known[user] = True
     items[~placed] = trained.mean(axis=0)  # no known user likes them
     users[~known] = users[: old.n_users].mean(axis=0)
@@ -123,7 +175,13 @@ def _train(
     mine[changed] = True
     keep = mine[both.rows]
     renumbered = np.cumsum(mine) - 1
-    part = Interactions.from_codes(renumbered[both.rows[keep]], both.indices[keep], both.user_ids[changed], both.items)
+    part = Interactions.from_codes(
+        renumbered[both.rows[keep]],
+        both.indices[keep],
+        both.user_ids[changed],
+        both.items,
+        weights=None if both.weights is None else both.weights[keep],
+    )
     engine = Engine(part, users[changed], items, model.train_config(part))
     fixed = {name: engine.state()[name][:n_old].copy() for name in ("item_vectors", "item_squares")}
     for number in range(epochs):

@@ -1,0 +1,114 @@
+"""Initial vectors where users are shared out: those of the items once, those of users by their worker."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcml.data.interactions import Interactions
+from dpcml.models.multi_interest import MultiInterest
+from dpcml.training.init import between_clusters, spectral_items, spectrum_of, user_clusters
+from dpcml.utils.arrays import FloatArray, IntArray, unit
+from dpcml.utils.registry import Registry
+
+BLOCK = 2**16  # users at once: in double precision they take more memory than what is trained
+NOISE = 0.03  # of the users' vectors, as in `dpcml.training.init`
+SAMPLE = 2**24  # positives of the users by whom items start
+
+
+@dataclass(frozen=True)
+class ItemStart:
+    """How items start, and what users need to start."""
+
+    init: str  # name in `STARTS`
+    vectors: FloatArray  # (items, d)
+    spectrum: FloatArray  # (items, coordinates); none for random vectors
+    most: int  # vectors of a user, at most
+    seed: int
+
+    def users(self, train: Interactions, n_vectors: IntArray, rank: int) -> FloatArray:
+        """Return initial vectors of the users of one worker; shape (users, most, d)."""
+        rng = np.random.default_rng([self.seed, rank])
+        found = np.empty((train.n_users, self.most, self.vectors.shape[1]), dtype=np.float32)
+        for first in range(0, train.n_users, BLOCK):
+            last = min(first + BLOCK, train.n_users)
+            some = train.users_between(first, last)
+            found[first:last] = STARTS[self.init].users(some, self, n_vectors[first:last], rng)
+        return found
+
+
+class Start(ABC):
+    """The start of items from all users, and of users from their own positives; one for each name in `INITS`."""
+
+    @abstractmethod
+    def items(self, train: Interactions, dim: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return vectors and spectral coordinates of the items."""
+
+    @abstractmethod
+    def users(self, train: Interactions, start: ItemStart, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return vectors of some users."""
+
+
+STARTS: Registry[Start] = Registry("initialisation on several workers")
+
+
+class RandomStart(Start):
+    """The distributions of ``init="random"``."""
+
+    def items(self, train: Interactions, dim: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw the items."""
+        return rng.standard_normal((train.n_items, dim)) / np.sqrt(dim), np.zeros((train.n_items, 0))
+
+    def users(self, train: Interactions, start: ItemStart, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the users."""
+        shape = train.n_users, start.most, start.vectors.shape[1]
+        return rng.standard_normal(shape, dtype=np.float32) * np.float32(0.01)
+
+
+class SpectralStart(Start):
+    """Items and users of ``init="spectral"``."""
+
+    def items(self, train: Interactions, dim: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return the items at their spectral coordinates."""
+        spectrum = spectrum_of(train, dim, rng)
+        return spectral_items(spectrum, dim, rng), spectrum
+
+    def users(self, train: Interactions, start: ItemStart, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return the users at the centres of their items, with noise that makes their vectors differ."""
+        shape = train.n_users, start.most, start.vectors.shape[1]
+        noise = rng.standard_normal(shape, dtype=np.float32)
+        return np.asarray(self._centres(train, start, n_vectors).astype(np.float32) + np.float32(NOISE) * noise)
+
+    def _centres(self, train: Interactions, start: ItemStart, n_vectors: IntArray) -> FloatArray:
+        return unit(train.csr @ start.vectors)[:, None, :]
+
+
+class ClusterStart(SpectralStart):
+    """Items and users of ``init="clusters"``."""
+
+    def _centres(self, train: Interactions, start: ItemStart, n_vectors: IntArray) -> FloatArray:
+        return between_clusters(train, start.vectors, user_clusters(train, start.spectrum, n_vectors), start.most)
+
+
+STARTS.add("random", RandomStart())
+STARTS.add("spectral", SpectralStart())
+STARTS.add("clusters", ClusterStart())
+
+
+def item_start(model: MultiInterest, train: Interactions) -> ItemStart:
+    """Return the start of the items, from every k-th user where there are more than `SAMPLE` positives."""
+    rng = np.random.default_rng(model.random_state)
+    vectors, spectrum = STARTS[model.init].items(_sample(train), model.trained_dim, rng)
+    most = int(model.vector_counts(train.per_user).max(initial=1))
+    return ItemStart(model.init, vectors, spectrum, most, model.random_state)
+
+
+def _sample(train: Interactions) -> Interactions:
+    step = -(-train.n_positives // SAMPLE)
+    if step == 1:
+        return train
+    rows = np.arange(0, train.n_users, step)
+    some = train.csr[rows]
+    return Interactions(some.indptr, some.indices, train.user_ids[rows], train.items)
