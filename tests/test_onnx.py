@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dpcml import CML, DPCML, EASE, GFJA, Blend, ItemKNN, MissingExtraError, ParameterError
+from dpcml import CML, DPCML, EASE, GFJA, Blend, MissingExtraError, ParameterError, Popularity, RP3Beta
 from dpcml.data.synthetic import planted
 from dpcml.export import export
 
@@ -30,7 +30,8 @@ MODELS = {
     "gfja": lambda: GFJA(n_vectors=2, **SMALL),
     "ease": lambda: EASE(),
     "ease-sparse": lambda: EASE(form="sparse", k=5),
-    "blend": lambda: Blend([DPCML(n_vectors=3, **SMALL), EASE()], weights=[0.3, 0.7]),
+    "rp3beta": lambda: RP3Beta(k=5),
+    "blend": lambda: Blend([DPCML(n_vectors=3, **SMALL), EASE(), RP3Beta()], weights=[0.3, 0.5, 0.2]),
 }
 
 
@@ -72,7 +73,7 @@ def test_scores_that_are_all_alike_add_nothing(data, tmp_path):
 
 
 def test_models_without_a_graph_say_so(data, tmp_path, monkeypatch):
-    for model in (ItemKNN(), EASE(form="dual")):
+    for model in (Popularity(), EASE(form="dual")):
         with pytest.raises(ParameterError, match="has no ONNX graph: export to npy"):
             export(model.fit(data), "onnx", tmp_path / "x")
     assert not (tmp_path / "x").exists(), "nothing is left half-written"

@@ -14,6 +14,7 @@ from dpcml.models import Recommender
 from dpcml.models.blend import Blend
 from dpcml.models.dpcml import GFJA
 from dpcml.models.ease import EASE
+from dpcml.models.item_item import ItemItem
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.retrieval.lists import list_frame, request_ids
 from dpcml.retrieval.onnx_graph import ScoreGraph
@@ -291,7 +292,7 @@ def _scores(graph: ScoreGraph, model: Recommender, new: bool) -> str:
         vectors = graph.new_vectors(*users.shape[1:]) if new else graph.known_vectors(users)
         scores = graph.nearest(vectors, model.item_vectors_)
         return graph.affine(scores, 0.5, 1.0) if isinstance(model, GFJA) else scores  # inner products on the sphere
-    if isinstance(model, EASE) and model.form_ != "dual":
+    if isinstance(model, ItemItem) and not (isinstance(model, EASE) and model.form_ == "dual"):
         return graph.weighted_history(model.item_weights())
     if isinstance(model, Blend):
         n_items, parts = model.check_fitted().n_items, list[str]()
@@ -300,7 +301,8 @@ def _scores(graph: ScoreGraph, model: Recommender, new: bool) -> str:
         return graph.node("Sum", *parts)
     form = " in its dual form" if isinstance(model, EASE) else ""
     raise ParameterError(
-        f"{type(model).__name__}{form} has no ONNX graph: export to npy, or train dpcml, cml, gfja, ease or their blend"
+        f"{type(model).__name__}{form} has no ONNX graph: export to npy, or train dpcml, cml, gfja, ease, rp3beta,"
+        " itemknn or a blend of them"
     )
 
 

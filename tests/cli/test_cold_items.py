@@ -57,7 +57,7 @@ def test_bad_input(folder, catalogue):
     assert "add --items FILE" in run("train", *data, "--cold-items", code=2)
     data += ["--items", catalogue, "--cold-items"]
     assert "leave out --no-refit" in run("train", *data, "--no-refit", *QUICK, code=2)
-    assert "cannot take in items" in run("train", *data, "--model", "itemknn", code=2)
+    assert "cannot take in items" in run("train", *data, "--model", "gmf", code=2)
     assert not (folder / "m").exists()
     run("train", "--data", "likes.csv", "--model", "ease", "--out", "m")
     for more in ([], ["--items", catalogue, "--feedback", "j"]):

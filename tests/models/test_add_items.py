@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpcml import CML, DPCML, EASE, Blend, DataError, Interactions, ItemKNN, ParameterError, Popularity, load
+from dpcml import (
+    CML,
+    DPCML,
+    EASE,
+    GMF,
+    Blend,
+    DataError,
+    Interactions,
+    ItemKNN,
+    ParameterError,
+    Popularity,
+    RP3Beta,
+    load,
+)
 from dpcml.data.features import content_features
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.retrieval.content import ContentRidge, with_new_items
@@ -43,6 +56,8 @@ MODELS = {
     "ease": lambda: EASE(),
     "dual": lambda: EASE(form="dual"),
     "sparse": lambda: EASE(form="sparse", k=5),
+    "itemknn": lambda: ItemKNN(),
+    "rp3beta": lambda: RP3Beta(),
     "blend": lambda: Blend([DPCML(n_vectors=2, **SMALL), EASE()], weights=[0.5, 0.5]),
 }
 
@@ -138,10 +153,12 @@ def test_bad_input(data):
 
 
 def test_models_that_cannot_say_so_and_stay_as_they_are(data):
-    for model in (ItemKNN(), Blend([EASE(), ItemKNN()], weights=[0.5, 0.5])):
+    pytest.importorskip("torch")
+    gmf = GMF(dim=4, epochs=1)
+    for model in (gmf, Blend([EASE(), gmf], weights=[0.5, 0.5])):
         model.fit(data)
         before = model.score([0])
-        with pytest.raises(ParameterError, match="ItemKNN cannot take in items that nobody likes: use dpcml"):
+        with pytest.raises(ParameterError, match="GMF cannot take in items that nobody likes: use dpcml"):
             model.add_items(NEW)
         np.testing.assert_array_equal(model.score([0]), before)
     assert Popularity().fit(data).add_items(NEW).score([0])[0, -2:].tolist() == [0, 0]

@@ -7,7 +7,6 @@ from scipy import sparse
 from dpcml import EASE, Interactions, load, planted, save
 from dpcml.evaluation.evaluate import validation
 from dpcml.models import ease
-from dpcml.models.ease import BETAS
 from dpcml.utils.errors import DataError, ParameterError
 
 
@@ -139,17 +138,24 @@ def test_popular_items_are_penalised_by_a_power_of_their_likes(form):
     )
 
 
-def test_the_penalty_is_found_on_the_validation_part_and_kept(tmp_path):
+def test_parameters_are_found_on_the_validation_part_and_kept(tmp_path):
     train, valid, _ = planted(150, 120, seed=1).data.split((0.6, 0.2, 0.2), 0)
-    model = EASE(beta=None).fit(train, valid)
-    values = [validation(EASE(beta=beta).fit(train), train, valid, "NDCG@5") for beta in BETAS]
-    found = BETAS[int(np.argmax(values))]
-    assert len(set(values)) > 1
-    assert model.settled().get_params()["beta"] == found
-    np.testing.assert_array_equal(model.score(range(9)), EASE(beta=found).fit(train).score(range(9)))
+    model = EASE(l2_per_like=None, beta=None).fit(train, valid)
+    values = {
+        (factor, beta): validation(EASE(l2_per_like=factor, beta=beta).fit(train), train, valid, "NDCG@5")
+        for factor in EASE.searched["l2_per_like"]
+        for beta in EASE.searched["beta"]
+    }
+    assert len(set(values.values())) > 2
+    factor, beta = max(values, key=values.get)
+    final = model.settled()
+    assert (final.l2_per_like, final.beta) == (factor, beta)
+    np.testing.assert_array_equal(model.score(range(9)), final.fit(train).score(range(9)))
     loaded = load(save(model, tmp_path / "model"))
     np.testing.assert_array_equal(loaded.score(range(9)), model.score(range(9)))
-    assert EASE(beta=None).fit(train).beta_[0] == 0  # nothing to find it on
+    assert loaded.settled().get_params() == model.settled().get_params()
+    alone = EASE(l2_per_like=None, beta=None).fit(train)  # nothing to find them on
+    np.testing.assert_array_equal(alone.score(range(9)), EASE().fit(train).score(range(9)))
 
 
 def test_a_negative_penalty_is_refused():

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from dpcml import ItemKNN, RP3Beta
+from dpcml import ItemKNN, RP3Beta, load, planted, save
+from dpcml.evaluation.evaluate import validation
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.threads import thread_count
 
@@ -65,6 +66,28 @@ def test_threads_do_not_matter(likes, monkeypatch):
         assert thread_count() == int(threads)
         found.append(RP3Beta(k=5).fit(likes).similarity_.toarray())
     assert (found[0] == found[1]).all()
+
+
+def test_powers_are_found_on_the_validation_part_and_kept(tmp_path):
+    train, valid, _ = planted(150, 120, seed=1).data.split((0.6, 0.2, 0.2), 0)
+    model = RP3Beta(alpha=None, beta=None).fit(train, valid)
+    values = {
+        (alpha, beta): validation(RP3Beta(alpha=alpha, beta=beta).fit(train), train, valid, "NDCG@5")
+        for alpha in RP3Beta.searched["alpha"]
+        for beta in RP3Beta.searched["beta"]
+    }
+    assert len(set(values.values())) > 2
+    final = model.settled()
+    assert (final.alpha, final.beta) == max(values, key=values.get)
+    np.testing.assert_array_equal(model.score(range(9)), final.fit(train).score(range(9)))
+    loaded = load(save(model, tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.score(range(9)), model.score(range(9)))
+    assert loaded.settled().get_params() == model.settled().get_params()
+    fixed = RP3Beta(alpha=0.8, beta=None).fit(train, valid).settled()
+    assert fixed.alpha == 0.8
+    assert fixed.beta in RP3Beta.searched["beta"]
+    alone = RP3Beta(alpha=None, beta=None).fit(train)  # nothing to find them on
+    np.testing.assert_array_equal(alone.score(range(9)), RP3Beta(alpha=0.6, beta=0.2).fit(train).score(range(9)))
 
 
 def test_a_larger_beta_holds_popular_items_back(likes):

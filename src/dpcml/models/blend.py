@@ -17,6 +17,7 @@ from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models.base import Recommender
 from dpcml.models.dpcml import DPCML
 from dpcml.models.ease import EASE
+from dpcml.models.item_item import RP3Beta
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.nested import from_plain, named, nested_params, to_plain, unfitted, with_nested_params
 from dpcml.models.parameters import register
@@ -46,7 +47,8 @@ class Blend(Recommender):
     Parameters
     ----------
     models
-        Unfitted models, at least one; ``[DPCML(), EASE(beta=None)]`` by default.
+        Unfitted models, at least one. By default `DPCML`, and `EASE` and `RP3Beta` whose parameters are found on the
+        validation part: ``[DPCML(), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None)]``.
     weights
         One for each model; they are scaled to sum 1. By default they are found on the validation part, or equal if
         `fit` gets none. To train on everything, find them on a split first: ``found.settled().fit(everything)``.
@@ -99,7 +101,9 @@ class Blend(Recommender):
     # Members and their parameters
 
     def _given(self) -> list[Recommender]:
-        return [DPCML(), EASE(beta=None)] if self.models is None else list(self.models)
+        if self.models is not None:
+            return list(self.models)
+        return [DPCML(), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None)]
 
     def _copies(self) -> list[Recommender]:
         """Return unfitted copies of the models, with this model's seed and threads."""

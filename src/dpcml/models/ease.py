@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,31 +12,24 @@ from scipy import sparse
 from scipy.linalg import lapack
 
 from dpcml.data.interactions import Interactions
-from dpcml.evaluation.evaluate import validation
 from dpcml.kernels.item_item import neighbour_regressions
-from dpcml.models.base import Recommender
+from dpcml.models.item_item import ItemItem, grown
 from dpcml.models.parameters import register
-from dpcml.retrieval.content import ContentRidge
-from dpcml.training.trainer import FitOptions
-from dpcml.utils.arrays import Array, FloatArray, IntArray, every_kth
-from dpcml.utils.checks import at_least, check_array, choice, positive
+from dpcml.utils.arrays import Array, FloatArray, IntArray
+from dpcml.utils.checks import at_least, choice, positive
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.threads import over_rows
 
-PER_LIKE = 6  # default ridge penalty for each like of a mean item: near the best on validation parts of five sets
 FORMS = ("auto", "dense", "dual", "sparse")
 SMALL = 5_000  # items up to which the dense form is fast, whatever the number of users
 LARGEST = 20_000  # users or items of which an exact form takes all pairs: 6 GB
 ROWS_AT_ONCE = 1024
-BETAS = (0.0, 0.1, 0.2, 0.3)  # penalties of popular items that are tried on the validation part
-BETA_METRIC, BETA_USERS = "NDCG@5", 2000  # by which, and on how many users
-OWN = 0.3  # what a liked item itself counts for new items like it: chosen on held-out cold items of ML-1M
 DENSE = 0.02  # share of entries from which a dense product is faster than a sparse one
 
 
 @register("ease")
 @dataclass(eq=False)
-class EASE(Recommender):
+class EASE(ItemItem):
     """Predict a user's row of the matrix from itself, with a zero diagonal and a ridge penalty (Steck, 2019).
 
     With ``P = (X^T X + l2 I)^-1`` the weights are ``B_ij = -P_ij / P_jj`` off the diagonal; scores are ``X B``. There
@@ -52,7 +45,7 @@ class EASE(Recommender):
     Parameters
     ----------
     l2
-        Ridge penalty; None takes 6 times the mean number of likes per item.
+        Ridge penalty; None takes ``l2_per_like`` times the mean number of likes per item.
     form
         ``dense``, ``dual``, ``sparse``, or ``auto``: an exact form where users or items are at most 20,000 (``dense``
         if items are the fewer, or at most 5,000), else ``sparse``.
@@ -61,6 +54,8 @@ class EASE(Recommender):
     beta
         How much popular items are penalised, as in `RP3Beta`: scores are divided by the item's number of likes to this
         power. 0 is Steck's model; None finds it on the validation part, from 0 to 0.3 (0 without one).
+    l2_per_like
+        Ridge penalty for each like of a mean item. None finds it on the validation part, from 3 to 15 (6 without one).
 
     Examples
     --------
@@ -76,46 +71,35 @@ class EASE(Recommender):
     form: Literal["auto", "dense", "dual", "sparse"] = "auto"
     k: int = 200
     beta: float | None = 0.0
+    l2_per_like: float | None = 6.0
+
+    searched = {"l2_per_like": (6.0, 3.0, 15.0), "beta": (0.0, 0.1, 0.2, 0.3)}  # noqa: RUF012
 
     def _check(self) -> None:
-        if self.l2 is not None:
-            positive("l2", self.l2)
+        for name in ("l2", "l2_per_like"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
         if self.beta is not None:
             positive("beta", self.beta, or_zero=True)
         choice("form", self.form, FORMS)
         at_least("k", self.k, 1)
 
-    def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
-        vars(self).pop("content_", None)
+    def _solutions(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
         self.form_ = choose_form(train) if self.form == "auto" else self.form
-        l2 = PER_LIKE * train.n_positives / train.n_items if self.l2 is None else self.l2
-        if self.form_ == "dense":
-            self.weights_: FloatArray | sparse.csr_array = _dense(train, l2)
-        elif self.form_ == "dual":
-            self.dual_, self.scale_ = _dual(train, l2)
-        else:
-            self.weights_ = _sparse(train, l2, self.k)
-        self.train_ = train  # scores of the validation part need it
-        self.beta_ = np.array([self.beta or 0.0], dtype=np.float32)
-        if self.beta is None and valid is not None:
-            self.beta_[0] = self._best_beta(train, valid)
+        for factor in tried["l2_per_like"][: None if self.l2 is None else 1]:
+            l2 = factor * train.n_positives / train.n_items if self.l2 is None else self.l2
+            solved = self._solve(train, l2) | {"l2_per_like_": np.array([factor], dtype=np.float32)}
+            for beta in tried["beta"]:
+                yield solved | {"beta_": np.array([beta], dtype=np.float32)}
 
-    def _best_beta(self, train: Interactions, valid: Interactions) -> float:
-        """Return the penalty of popular items that is best on the validation part, the smallest of equals."""
-        some, values = every_kth(np.flatnonzero(valid.per_user), BETA_USERS), list[float]()
-        for beta in BETAS:
-            self.beta_[0] = beta
-            values.append(validation(self, train, valid, BETA_METRIC, users=some))
-        return BETAS[int(np.argmax(values))]
-
-    def _found_params(self) -> dict[str, Any]:
-        return {"beta": round(float(self.beta_[0]), 6)} if self.beta is None else {}
+    def _solve(self, train: Interactions, l2: float) -> dict[str, Any]:
+        if self.form_ == "dual":
+            return dict(zip(("dual_", "scale_"), _dual(train, l2), strict=True))
+        return {"weights_": _dense(train, l2) if self.form_ == "dense" else _sparse(train, l2, self.k)}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         train = self.check_fitted()
-        shapes: dict[str, tuple[int, ...]] = {} if self.beta == 0 else {"beta_": (1,)}
-        if "content_" in vars(self):
-            shapes["content_"] = (train.n_items, len(self._cold))
+        shapes = self._common_shapes() | ({} if self.beta == 0 else {"beta_": (1,)})
         if self.form_ == "dual":
             return shapes | {"dual_": (train.n_users, train.n_users), "scale_": (train.n_items,)}
         return shapes | {"weights_": (train.n_items, train.n_items)}
@@ -123,29 +107,19 @@ class EASE(Recommender):
     def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
         self.form_ = "dual" if "dual_" in arrays else "dense" if "weights_" in arrays else "sparse"
         self.beta_ = np.zeros(1, dtype=np.float32)
-        if "content_" in arrays:
-            self._cold: IntArray = np.flatnonzero(self.check_fitted().per_item == 0)
-            self.content_ = check_array(arrays, "content_", (-1, len(self._cold)), "f")
         super()._set_arrays(arrays)
 
-    def _add_items(self, both: Interactions, ridge: ContentRidge) -> None:
-        more = both.n_items - self.check_fitted().n_items
+    def _grow(self, more: int) -> None:
         if self.form_ == "dual":
             self.scale_ = np.pad(self.scale_, (0, more), constant_values=1)
         elif isinstance(self.weights_, sparse.csr_array):
-            parts = self.weights_.data, self.weights_.indices, np.pad(self.weights_.indptr, (0, more), mode="edge")
-            self.weights_ = sparse.csr_array(parts, shape=(both.n_items, both.n_items))
+            self.weights_ = grown(self.weights_, more)
         else:
             self.weights_ = np.pad(self.weights_, (0, more))
-        self.content_, self._cold = ridge.weights(), ridge.cold  # (items, cold items)
 
-    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
+    def _linear(self, likes: sparse.csr_array) -> FloatArray:
         scores = self._regress(likes)
-        if self.beta_[0]:
-            scores = scores / self._penalty()
-        if "content_" in vars(self):
-            scores[:, self._cold] = scores @ self.content_ + OWN * (likes @ self.content_)
-        return scores
+        return scores / self._penalty() if self.beta_[0] else scores
 
     def _penalty(self) -> FloatArray:
         """Return what the scores of items are divided by; shape (items,)."""
@@ -179,20 +153,12 @@ class EASE(Recommender):
         self.check_fitted()
         if self.form_ == "dual":
             raise ParameterError("EASE in its dual form has no weights of pairs of items: fit it with form='dense'")
-        weights = self.weights_.toarray() if sparse.issparse(self.weights_) else np.asarray(self.weights_)
-        weights = weights / self._penalty()
-        if "content_" in vars(self):
-            weights[:, self._cold] = weights @ self.content_ + OWN * self.content_
-        return weights
+        return super().item_weights()
 
     def _similarity(self, columns: IntArray) -> FloatArray:
         ones, places = np.ones(len(columns), np.float32), np.arange(len(columns) + 1)
         single = sparse.csr_array((ones, columns, places), shape=(len(columns), self.check_fitted().n_items))
-        found = self._score_histories(single)  # a row of B is what one liked item says of all others
-        if "content_" in vars(self):  # nobody likes a cold item: it is similar to what it is made of
-            cold = np.isin(columns, self._cold)
-            found[cold] = self.content_.T[np.searchsorted(self._cold, columns[cold])]
-        return found
+        return self._with_content(columns, self._linear(single))  # a row of B: what one liked item says of all others
 
 
 def choose_form(train: Interactions) -> Literal["dense", "dual", "sparse"]:

@@ -218,8 +218,8 @@ class Estimator(ABC):
         """Raise a `ParameterError` if `add_items` does not work for this model, fitted or not."""
         if type(self)._add_items is Estimator._add_items:
             raise ParameterError(
-                f"{type(self).__name__} cannot take in items that nobody likes: use dpcml, cml, gfja, ease, ials, bpr"
-                " or a blend of them"
+                f"{type(self).__name__} cannot take in items that nobody likes: use dpcml, cml, gfja, ease, rp3beta,"
+                " itemknn, ials, bpr or a blend of them"
             )
 
     def _add_items(self, both: Interactions, ridge: ContentRidge) -> None:
