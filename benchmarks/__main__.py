@@ -47,6 +47,13 @@ def finish(found: dict[str, Any], out: Path | None, as_json: bool) -> bool:
     return as_json
 
 
+def keep_other_sets(found: dict[str, Any], out: Path) -> None:
+    """Write the figures of data sets to a file, beside those of other sets that stand in it."""
+    names = {one["data"] for one in found["sets"]}
+    kept = json.loads(out.read_text())["sets"] if out.exists() else []
+    finish(found | {"sets": [one for one in kept if one["data"] not in names] + found["sets"]}, out, False)
+
+
 def whole_numbers(text: str) -> list[int]:
     """Return the numbers of a comma-separated list; each may be written as 1e5.
 
@@ -355,17 +362,24 @@ def interests(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare DPCML and its blend with searched others: accuracy, minority recall, interest agreement, coverage."""
+    """Compare DPCML and its blend with searched others: accuracy, minority recall, interest agreement, coverage.
+
+    Sets that stand in the file of --out and are not named stay there: each can be run on its own.
+    """
     from benchmarks.interests import METRICS, bench_interests
 
     logging.basicConfig(format="%(message)s")
     logging.getLogger("benchmarks").setLevel(logging.INFO)
-    sets = [bench_interests(name, seeds=seeds, trials=trials) for name in data or ["planted"]]
-    found: dict[str, Any] = {"benchmark": "interests", "sets": sets}
+    found: dict[str, Any] = {"benchmark": "interests", "sets": []}
+    for name in data or ["planted"]:
+        found["sets"].append(bench_interests(name, seeds=seeds, trials=trials))
+        if out is not None:
+            keep_other_sets(found, out)
     for one in found["sets"]:
         for skipped, why in one["skipped"].items():
             note(f"no figures of {skipped}: {why}")
-    if finish(found, out, as_json):
+    if as_json:
+        print_json(found)
         return
     for one in found["sets"]:
         print(f"{one['data']}: {one['users']:,} users, {one['items']:,} items, {seeds} seeds, strict protocol")

@@ -99,17 +99,18 @@ def bench_interests(
     tried: list[dict[str, Any]] = []
     found: dict[str, dict[str, Any]] = {name: settings if name == models[0] else {} for name in models}
     for seed in range(seeds):
-        parts, members = likes.split((0.6, 0.2, 0.2), seed), dict[str, Recommender]()
+        parts, members = likes.split((0.6, 0.2, 0.2), seed), list[Recommender]()
         for name in sorted(models, key=lambda name: name != "blend"):  # its members need not be fitted twice
             try:
                 if seed == 0 and name in SEARCH:
                     rows = search(name, parts, [found[name], *SEARCH[name][: trials - 1]])
                     tried += rows
                     found[name] = max(rows, key=lambda row: row["validation"])["parameters"]
-                model = members.get(name) if not found[name] else None
+                wanted = _seeded(create(name, **found[name]), seed)
+                model = next((one for one in members if one.identity() == wanted.identity()), None)
                 if model is None:
-                    model = _seeded(create(name, **found[name]), seed).fit(parts.train, valid=parts.valid)
-                members |= {one.name: one for one in getattr(model, "members_", ())}
+                    model = wanted.fit(parts.train, valid=parts.valid)
+                members += getattr(model, "members_", [])
             except MissingExtraError as error:
                 skipped[name] = str(error)
                 continue
