@@ -37,7 +37,7 @@ def train(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="A preset or a model: blend (of dpcml and ease, default), dpcml, dpcml2, cml..."),
+        typer.Option(help="A preset or a model: blend (of dpcml, ease and rp3beta, default), dpcml, dpcml2, cml..."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the model.")

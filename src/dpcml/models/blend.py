@@ -33,6 +33,8 @@ from dpcml.utils.checks import at_least, check_array, positive
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.threads import thread_count
 
+USUAL_WEIGHTS = (0.8, 0.1, 0.1)  # of the default models without a validation part: near those found on five sets
+
 
 @register("blend")
 @dataclass(eq=False)
@@ -50,8 +52,9 @@ class Blend(Recommender):
         Unfitted models, at least one. By default `DPCML`, and `EASE` and `RP3Beta` whose parameters are found on the
         validation part: ``[DPCML(), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None)]``.
     weights
-        One for each model; they are scaled to sum 1. By default they are found on the validation part, or equal if
-        `fit` gets none. To train on everything, find them on a split first: ``found.settled().fit(everything)``.
+        One for each model; they are scaled to sum 1. By default they are found on the validation part. If `fit` gets
+        none, they are equal, or 0.8, 0.1 and 0.1 for the default models. To train on everything, find them on a split
+        first: ``found.settled().fit(everything)``.
     metric
         The metric by which weights are chosen (released protocol).
     random_state
@@ -200,7 +203,8 @@ class Blend(Recommender):
         self.members_ = members
 
     def _find_weights(self, members: list[Recommender], train: Interactions, valid: Interactions | None) -> FloatArray:
-        given = np.ones(len(members)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        usual = USUAL_WEIGHTS if self.models is None else np.ones(len(members))
+        given = np.asarray(usual if self.weights is None else self.weights, dtype=np.float64)
         if self.weights is None and valid is not None and len(members) > 1:
             return find_weights(members, train, valid, self.metric, self.random_state or 0)
         return np.asarray(given / given.sum(), dtype=np.float32)
