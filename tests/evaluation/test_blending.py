@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from dpcml.evaluation import blending
-from dpcml.evaluation.blending import blend_scores, find_weights
+from dpcml.evaluation.blending import TOLERANCE, _favour, blend_scores, find_weights
 from dpcml.evaluation.evaluate import validation
 from dpcml.utils.errors import DataError
 
@@ -109,3 +109,17 @@ def test_nothing_to_choose_by(models, split):
         find_weights(models, split.train, empty)
     with pytest.raises(DataError, match="NaN or infinity"):
         find_weights([Fixed(np.full((60, 40), np.nan))], split.train, split.valid)
+
+
+def test_a_favoured_model_gets_what_costs_next_to_nothing():
+    best = np.array([0.2, 0.5, 0.3])
+
+    def value(weights):  # falls with the distance from the best
+        return 1 - 0.1 * np.abs(weights - best).sum()
+
+    found = _favour(value, best, 0)
+    np.testing.assert_allclose(found[1] / found[2], 5 / 3)
+    assert found[0] > 0.2
+    assert value(found) >= 1 - TOLERANCE > value(found + 0.05 * (np.eye(3)[0] - best))
+    np.testing.assert_array_equal(_favour(lambda weights: float(np.allclose(weights, best)), best, 0), best)
+    np.testing.assert_array_equal(_favour(lambda weights: 1.0, best, 2), [0, 0, 1])

@@ -23,6 +23,7 @@ USERS = 5000  # users by which weights are chosen, at most
 BEST = 100  # items that are kept of each model's ranking, at least
 POINTS = 300  # weights of the first, coarse search, at most
 FINEST = 0.02  # smallest step of a weight
+TOLERANCE = 0.01  # share of the metric that may be given for more weight of a favoured model
 
 
 def blend_scores(parts: Sequence[FloatArray], weights: FloatArray, likes: sparse.csr_array) -> FloatArray:
@@ -52,12 +53,18 @@ def blend_scores(parts: Sequence[FloatArray], weights: FloatArray, likes: sparse
 
 
 def find_weights(
-    models: Sequence[Scorer], train: Interactions, valid: Interactions, metric: str = "NDCG@5", seed: int = 0
+    models: Sequence[Scorer],
+    train: Interactions,
+    valid: Interactions,
+    metric: str = "NDCG@5",
+    seed: int = 0,
+    favoured: int | None = None,
 ) -> FloatArray:
     """Return the weights, which sum to 1, with which the blended scores are best on held-out positives.
 
     Each model scores each user once. Only the held-out items and the best items of each model are kept, and all weights
-    are tried on these: a coarse grid first, then ever smaller steps from one weight to another.
+    are tried on these: a coarse grid first, then ever smaller steps from one weight to another. Weights that are 1 %
+    apart in the metric are hardly told apart by a validation part; among them a model can be favoured.
 
     Parameters
     ----------
@@ -69,6 +76,8 @@ def find_weights(
         A metric of accuracy, under the released protocol.
     seed
         Draws 5,000 users where there are more.
+    favoured
+        Position of a model that gets as much weight as costs no more than 1 % of the metric; None favours none.
 
     Returns
     -------
@@ -87,7 +96,10 @@ def find_weights(
     cutoff = metric_cutoff(metric) or 1
     users = _some_users(valid, cutoff, seed)
     cases = _Cases.collect(models, train, valid, users, max(BEST, 2 * cutoff))
-    return _search(lambda weights: cases.value(weights, metric), len(models)).astype(np.float32)
+    best = _search(lambda weights: cases.value(weights, metric), len(models))
+    if favoured is not None:
+        best = _favour(lambda weights: cases.value(weights, metric), best, favoured)
+    return best.astype(np.float32)
 
 
 def _some_users(valid: Interactions, cutoff: int, seed: int) -> IntArray:
@@ -196,6 +208,14 @@ def _search(value: Callable[[FloatArray], float], n: int) -> FloatArray:
         else:
             step /= 2
     return np.asarray(best)
+
+
+def _favour(value: Callable[[FloatArray], float], best: FloatArray, favoured: int) -> FloatArray:
+    """Return the weights farthest from the best ones towards one model alone that are nearly as good."""
+    alone = np.eye(len(best))[favoured]
+    enough = (1 - TOLERANCE) * value(best)
+    steps = (share * alone + (1 - share) * best for share in np.arange(20, 0, -1) / 20)
+    return next((weights for weights in steps if value(weights) >= enough), best)
 
 
 def _grid(n: int, steps: int) -> Iterator[FloatArray]:
