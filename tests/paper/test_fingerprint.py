@@ -35,7 +35,7 @@ def run(spec, tmp_path):
 A, B, C = "dpcml.kernels.a", "dpcml.kernels.b", "dpcml.kernels.c"
 FILES = {
     A: """
-from dpcml.kernels.b import RULES, helper
+from dpcml.kernels.b import RULES, Space, helper
 
 class Base:
     def fit(self, x):
@@ -45,8 +45,14 @@ class Base:
         return n
 
 class Model(Base):
+    space: ClassVar[Space] = Space()
+    rule: str = "twice"
+
+    def _check(self):
+        pass
+
     def _learn(self, x):
-        return RULES[self.rule](x)
+        return RULES[self.rule](self.space.project(x))
 """,
     B: """
 RULES = {}
@@ -61,6 +67,17 @@ def unused(x):
 @RULES.register("twice")
 def twice(x):
     return 2 * x
+
+def _add(name, rule):
+    RULES.add(name, rule)
+
+_add("cube", lambda x: x ** 3)
+for _power in (4, 5):
+    RULES.add(_power, lambda x: x ** _power)
+
+class Space:
+    def project(self, x):
+        return abs(x)
 """,
     C: "",
 }
@@ -81,7 +98,10 @@ def edited(module, old, new):
     [
         (B, "x + 1", "x + 2"),  # a function that is called
         (B, "2 * x", "3 * x"),  # one that is found by name in a registry
-        (A, "RULES[self.rule](x)", "x"),
+        (B, "x ** 3", "x ** 6"),  # one that a function adds to it
+        (B, "(4, 5)", "(4, 6)"),  # one that a loop adds to it
+        (B, "abs(x)", "x"),  # a method of an object that the class holds
+        (A, "RULES[self.rule](self", "(self"),
         (A, "self._learn(helper(x))", "helper(x)"),  # a method of the base class
     ],
 )
@@ -97,6 +117,7 @@ def test_other_code_of_a_run_is_another_hash(monkeypatch, module, old, new):
         (B, "x: int) -> int", "x)"),
         (B, "def unused(x):\n    return x", "def unused(x):\n    return -x"),
         (A, "return n", "return n + 1"),  # a method that no run calls
+        (A, 'rule: str = "twice"', 'rule: str = "cube"'),  # a setting, which has a hash of its own
     ],
 )
 def test_code_beside_it_comments_and_types_do_not_count(monkeypatch, module, old, new):
@@ -107,8 +128,8 @@ def test_code_that_moves_to_another_file_or_class_is_the_same_code(monkeypatch):
     moved = "def helper(x):\n    return x + 1\n"
     files = edited(
         A,
-        "from dpcml.kernels.b import RULES, helper",
-        "from dpcml.kernels.b import RULES\nfrom dpcml.kernels.c import helper",
+        "from dpcml.kernels.b import RULES, Space, helper",
+        "from dpcml.kernels.b import RULES, Space\nfrom dpcml.kernels.c import helper",
     )
     files |= {B: FILES[B].replace("def helper", "def other"), C: moved}
     assert hash_of(monkeypatch, files) == hash_of(monkeypatch, FILES)
@@ -121,12 +142,23 @@ def test_code_that_moves_to_another_file_or_class_is_the_same_code(monkeypatch):
 def test_a_run_of_the_engine_reaches_sampling_optimizer_starts_and_ranks():
     found = " ".join(reached_code.reached([("dpcml.models.dpcml", "DPCML"), fingerprint.RUN]))
     for name in ("sample_candidates", "select_hardest", "adam", "cluster_users", "eigenvectors", "rank_counts",
-                 "average_precision", "train_and_measure", "alias_table", "nearest_scores"):  # fmt: skip
+                 "average_precision", "precision", "ndcg", "_mrr", "train_and_measure", "alias_table",
+                 "nearest_scores"):  # fmt: skip
         assert f"def {name}(" in found, name
     assert "NO_NAN = " in found, "flags of the compiler"
+    assert "first_hit" in found, "rules of the protocols"
     for name in ("recommend", "explain", "save", "similar_items", "kernel_cache_folder"):
         assert f"def {name}(" not in found, name
     assert "def sample_candidates(" not in " ".join(reached_code.reached([("dpcml.models.ease", "EASE")]))
+
+
+def test_a_run_of_a_neural_model_reaches_its_space_and_its_histories():
+    found = " ".join(reached_code.reached([("dpcml.models.neural.ncf", "GMF"), fingerprint.RUN]))
+    assert "def cross_entropy(" in found
+    assert "def hinge(" not in found
+    found = " ".join(reached_code.reached([("dpcml.models.neural.hlr", "HLR"), fingerprint.RUN]))
+    for name in ("hinge", "histories", "_pairs", "_score_pairs", "steep", "translated_to_all"):
+        assert f"def {name}(" in found, name
 
 
 def test_every_run_has_a_fingerprint_and_is_skipped_while_it_fits(spec, tmp_path, monkeypatch):

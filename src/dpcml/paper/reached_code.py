@@ -35,6 +35,8 @@ IGNORED = (
 # Methods that a run calls on a model, and those that Python calls by itself.
 CALLED = frozenset({"fit", "_fit", "_check", "score", "__init__", "__post_init__", "__call__"})
 
+ADDING = frozenset({"add", "register"})  # methods of a registry
+
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -188,44 +190,56 @@ def parse_source(text: str) -> Source:
                 target = f"{node.module}.{alias.name}"
                 module = (target, "") if _is_module(target) else (node.module, alias.name)
                 imports[alias.asname or alias.name] = module
+    adding = {node.name: set(_registries(node)) for node in tree.body if isinstance(node, _Function)}
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             classes[node.name] = _class(node)
         elif not isinstance(node, (ast.Import, ast.ImportFrom)) and not _is_text(node):
+            owners = set(_owners(node, adding))
             unit = _unit(node)
-            for name in _owners(node):
+            for name in owners:
                 units[name] = (*units.get(name, ()), unit)
     return Source(units, classes, imports)
 
 
-def _owners(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement belongs to: those that it binds, and registries that it adds something to."""
+def _owners(node: ast.stmt, adding: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the names that a statement belongs to: those that it binds, and registries that it adds something to.
+
+    ``adding`` has the registries that each function of the module adds to: a call of one at the top level does too.
+    """
     if isinstance(node, _Function):
         yield node.name
         for decorator in node.decorator_list:
-            yield from _registry(decorator)
-    elif isinstance(node, ast.Expr):
-        yield from _registry(node.value)
-    else:
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                yield inner.id
+            yield from _registries(decorator)
+        return
+    yield from _registries(node)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            yield inner.id
+        elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+            yield from adding.get(inner.func.id, ())
 
 
-def _registry(node: ast.expr) -> Iterator[str]:
-    """Yield X of ``X.add(...)`` and of ``@X.register(...)``."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-        yield node.func.value.id
+def _registries(node: ast.AST) -> Iterator[str]:
+    """Yield X of every ``X.add(...)`` and ``X.register(...)``."""
+    for inner in ast.walk(node):
+        called = inner.func if isinstance(inner, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in ADDING and isinstance(called.value, ast.Name):
+            yield called.value.id
 
 
 def _class(node: ast.ClassDef) -> ReachedClass:
     methods = {one.name: _unit(one) for one in node.body if isinstance(one, _Function)}
     others = [one for one in node.body if not isinstance(one, _Function) and not _is_text(one)]
     if "_check" in methods:  # a model: its fields are settings, which have a hash of their own
-        others = [one for one in others if not isinstance(one, ast.AnnAssign)]
+        others = [one for one in others if not isinstance(one, ast.AnnAssign) or _is_of_class(one)]
     statements = tuple(_unit(one) for one in others)
     head = _unit(ast.Tuple([*node.bases, *node.decorator_list], ast.Load()))
     return ReachedClass(statements, methods, head)
+
+
+def _is_of_class(node: ast.AnnAssign) -> bool:
+    return "ClassVar" in ast.unparse(node.annotation)
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 from dpcml import Interactions
 from dpcml.models import MODELS
-from dpcml.models.neural.adacml import histories
+from dpcml.models.neural.history import histories
 
 SMALL = {
     "gmf": {},

@@ -1,6 +1,6 @@
 import numpy as np
 
-from dpcml.models.neural.adacml import histories
+from dpcml.models.neural.history import histories
 
 
 def test_short_histories_are_whole_and_long_ones_a_part(likes):

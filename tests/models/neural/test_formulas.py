@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dpcml.models.neural import base
-from dpcml.models.neural.backend import load_torch
+from dpcml.models.neural import base, history
+from dpcml.models.neural.backend import hardest, hinge, load_torch
+from dpcml.models.neural.history import HistoryRecommender
 from dpcml.training.samplers import SAMPLERS, BatchSampler
 
 
@@ -47,7 +48,30 @@ def test_hard_negatives_are_those_with_the_highest_score(model, batch, twin):
     assert found == pytest.approx(twin.loss(model, users, hardest), rel=1e-4)
 
 
+@pytest.mark.parametrize("margin", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("kind", ["lrml", "adacml", "hlr"])
+def test_gradients_of_hard_negatives_are_those_of_all_candidates(kind, margin, small, likes, batch):
+    """Only pairs with a gradient are scored with one; the gradient is that of the whole batch."""
+    model = small(kind, negatives="hard", margin=margin)
+    tables = model._initial(likes, np.random.default_rng(0))
+
+    def gradients(loss):
+        p = {name: load_torch().tensor(values, requires_grad=True) for name, values in tables.items()}
+        found = loss({**model._known(likes, "cpu"), **p})
+        found.backward()
+        return float(found.detach()), {name: values.grad.numpy() for name, values in p.items()}
+
+    users, items = tensors(*batch)
+    value, found = gradients(lambda p: model.loss(p, users, items))
+    expected, wanted = gradients(lambda p: hinge(hardest(model._score(p, users, items)), margin))
+    assert value == pytest.approx(expected, rel=1e-5)
+    for name, gradient in wanted.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
 def test_scores_do_not_depend_on_the_blocks(model, likes, monkeypatch):
+    if isinstance(model, HistoryRecommender):
+        return  # has blocks of its own, see below
     users = np.arange(likes.n_users)
     whole = model.score(users)
     asked = []
@@ -60,6 +84,25 @@ def test_scores_do_not_depend_on_the_blocks(model, likes, monkeypatch):
     np.testing.assert_allclose(model.score(users[:2]), whole[:2], rtol=1e-5, atol=1e-5)
     assert asked[7:] == [1] * len(asked[7:])
     assert len(asked) >= 7 + 2 * 3
+
+
+@pytest.mark.parametrize("kind", ["adacml", "hlr"])
+def test_scores_of_histories_do_not_depend_on_the_blocks(kind, small, likes, monkeypatch):
+    model, users = small(kind).fit(likes), np.arange(likes.n_users)[::-1]
+    whole, asked = model.score(users), []
+    score = type(model)._score_pairs
+
+    def counted(self, p, u, place, pairs, items):
+        asked.append((len(u), place.shape[1], len(items)))
+        return score(self, p, u, place, pairs, items)
+
+    monkeypatch.setattr(type(model), "_score_pairs", counted)
+    monkeypatch.setattr(history, "PAIR_FLOATS", 5 * 15 * model._floats_per_user(1) // model.history)
+    monkeypatch.setattr(history, "USER_FLOATS", 3 * 5 * model._floats_per_user(1))
+    np.testing.assert_allclose(model.score(users), whole, rtol=1e-5, atol=1e-5)
+    assert {items for _, _, items in asked} == {5}
+    assert {some for some, _, _ in asked} == {3, 2}
+    assert min(longest for _, longest, _ in asked) < max(longest for _, longest, _ in asked)
 
 
 def test_scoring_says_how_much_it_holds(model, likes):
@@ -77,9 +120,8 @@ def test_scoring_says_how_much_it_holds(model, likes):
                     self.floats = max(self.floats, one.untyped_storage().nbytes() // 4)
             return made
 
-    p, users = model._loaded(), torch.arange(likes.n_users)
-    every = torch.arange(likes.n_items)[None]
-    with torch.no_grad(), Largest() as seen:
-        model._score(p, users, every)
+    p = model._loaded()
+    with Largest() as seen:
+        model._blocks(p, np.arange(likes.n_users), likes.n_items, "cpu")
     tables = max(values.size for values in model.to_arrays().values())  # what does not grow with the block
     assert seen.floats <= max(tables, likes.n_users * model._floats_per_user(likes.n_items))

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from dpcml.data.interactions import Interactions
-from dpcml.models.neural.backend import cross, inner, look_up, tensor
-from dpcml.models.neural.base import NeuralRecommender, ParameterTable, ball_tables
+from dpcml.models.neural.backend import inner, load_torch, look_up
+from dpcml.models.neural.history import HistoryRecommender, hidden
 from dpcml.models.neural.learner import Tensors
-from dpcml.models.neural.space import UnitBall, squared_distances
+from dpcml.models.neural.space import squared_distances
 from dpcml.models.parameters import register
-from dpcml.utils.arrays import IntArray
-from dpcml.utils.checks import at_least
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
 
 @register("adacml")
 @dataclass(eq=False)
-class AdaCML(NeuralRecommender):
+class AdaCML(HistoryRecommender):
     """Adaptive collaborative metric learning (Zhang et al., 2019).
 
     A user's memory holds the items that the user likes. The target item attends to them, ``a_j = softmax_j(v_j . v)``,
@@ -55,76 +50,47 @@ class AdaCML(NeuralRecommender):
     init: str = "spectral"
     history: int = 30
 
-    space = UnitBall()
-    renamed_params = {"start": "init"}  # noqa: RUF012
     largest_batch: ClassVar[int] = 1024
-
-    def _check(self) -> None:
-        super()._check()
-        at_least("history", self.history, 1)
-
-    def _tables(self, n_users: int, n_items: int) -> dict[str, ParameterTable]:
-        return ball_tables(n_users, n_items, self.dim)
-
-    def _known(self, train: Interactions, device: str) -> dict[str, Any]:
-        return {"history": tensor(histories(train, self.history, self.random_state), device)}
 
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
         liked = p["history"][users]  # (B, H)
         memory = look_up(p["item_vectors_"], liked.clamp(min=0))  # (B, H, d)
-        near = cross(memory, v)  # (B, H, K)
-        weights = masked_softmax(near, hidden(liked, items))
-        with_users = inner(u, memory)[:, :, None]
-        return -(squared_distances(u, v) + 2 * (weights * (with_users - near)).sum(1) + mixed_squares(weights, memory))
+        weights = masked_softmax(v @ memory.mT, hidden(liked, items))  # (B, K, H)
+        return -(u[:, None] + weights @ memory - v).square().sum(2)
+
+    def _pairs(self, p: Tensors, past: Tensor, items: Tensor) -> tuple[Tensor, ...]:
+        """Return attentions before they are divided by their sum, exp(v_j . v), and these times v_j . v."""
+        torch = load_torch()
+        near = look_up(p["item_vectors_"], past) @ look_up(p["item_vectors_"], items).T  # (P, K)
+        attention = (near - near.amax(0)).exp_().masked_fill_(past[:, None] == items, 0.0)
+        nothing = near.new_zeros(1, len(items))
+        return torch.cat([attention, nothing]), torch.cat([near.mul_(attention), nothing])
+
+    def _score_pairs(
+        self, p: Tensors, users: Tensor, place: Tensor, pairs: tuple[Tensor, ...], items: Tensor
+    ) -> Tensor:
+        bag = load_torch().nn.functional.embedding_bag
+        u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
+        memory = look_up(p["item_vectors_"], p["history"][users, : place.shape[1]].clamp(min=0))  # (B, H, d)
+        attention = look_up(pairs[0], place)  # (B, H, K)
+        total = attention.sum(1).clamp_(min=1e-30)  # 0 where nothing counts: all terms below are 0 too
+        with_users = inner(u, memory)[:, None] @ attention  # (B, 1, K)
+        mixed = with_users[:, 0].sub_(bag(place, pairs[1], mode="sum")).mul_(2)
+        squares = ((memory @ memory.mT) @ attention).mul_(attention).sum(1)
+        return -(squared_distances(u, v[None]) + mixed.add_(squares.div_(total)).div_(total))
 
     def _floats_per_user(self, n_items: int) -> int:
-        return 5 * self.history * n_items + self.history * self.dim
-
-
-def mixed_squares(weights: Tensor, memory: Tensor) -> Tensor:
-    """Return ``|sum_h w_hk memory_h|^2``, shape (B, K), for weights (B, H, K) and a memory (B, H, d).
-
-    By the sums themselves, or by the inner products of the memory, whichever takes fewer numbers.
-    """
-    if weights.shape[2] <= memory.shape[2]:
-        return (weights.mT @ memory).square().sum(2)
-    return (weights * ((memory @ memory.mT) @ weights)).sum(1)
-
-
-def hidden(liked: Tensor, items: Tensor) -> Tensor:
-    """Return which places of a history (B, H) do not count for items (B or 1, K): empty ones, and the item itself."""
-    return (liked[:, :, None] == items[:, None, :]) | (liked < 0)[:, :, None]
+        return 3 * self.history * n_items
 
 
 def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """Return the softmax over dimension 1 of what is not masked; zeros where everything is.
+    """Return the softmax over the last dimension of what is not masked; zeros where everything is.
 
     Examples
     --------
-    >>> from dpcml.models.neural.backend import load_torch
     >>> torch = load_torch()
-    >>> masked_softmax(torch.zeros(1, 3, 1), torch.tensor([[[False], [False], [True]]]))[0, :, 0].tolist()
-    [0.5, 0.5, 0.0]
+    >>> masked_softmax(torch.zeros(1, 3), torch.tensor([[False, False, True]])).tolist()
+    [[0.5, 0.5, 0.0]]
     """
-    return logits.masked_fill(mask, -1e9).softmax(1).masked_fill(mask, 0.0)
-
-
-def histories(train: Interactions, size: int, seed: int) -> IntArray:
-    """Return up to ``size`` items of each user, -1 where there are no more; of more items, some at random.
-
-    Examples
-    --------
-    >>> train = Interactions.from_csr(np.array([[1, 1, 1], [0, 1, 0]]))
-    >>> found = histories(train, 2, seed=0)
-    >>> found.shape, found[1].tolist()
-    ((2, 2), [1, -1])
-    """
-    width = max(1, min(size, int(train.per_user.max(initial=0))))
-    found = np.full((train.n_users, width), -1, dtype=np.int64)
-    rows = np.asarray(train.rows)
-    order = np.lexsort((np.random.default_rng(seed).random(len(rows)), rows))
-    place = np.arange(len(rows)) - np.asarray(train.indptr)[rows]  # rows ascend, before and after
-    kept = place < width
-    found[rows[kept], place[kept]] = np.asarray(train.indices)[order][kept]
-    return found
+    return logits.masked_fill(mask, -1e9).softmax(-1).masked_fill(mask, 0.0)

@@ -134,9 +134,27 @@ class NeuralRecommender(Recommender):
         """Return tensors that are computed from the training data and not learned."""
         return {}
 
+    def _training_score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
+        """Return scores (B, K) in training, where column 0 of ``items`` holds the positives."""
+        return self._score(p, users, items)
+
     def loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
-        """Return the mean loss of a batch; column 0 of ``items`` holds the positives."""
-        return self.space.loss(self, self._chosen(self._score(p, users, items)))
+        """Return the mean loss of a batch; column 0 of ``items`` holds the positives.
+
+        Of hard negatives, candidates are scored without a gradient, and those with one alone again: the positive and
+        the hardest negative, where the loss is not flat.
+        """
+        if SAMPLERS[self.negatives].choice != CLOSEST:
+            return self.space.loss(self, self._training_score(p, users, items))
+        torch = load_torch()
+        with torch.no_grad():
+            scores = self._training_score(p, users, items)
+            best, place = scores[:, 1:].max(1)
+            steep = self.space.steep(self, scores[:, 0], best).nonzero()[:, 0]
+            if not len(steep):
+                steep = steep.new_zeros(1)  # a loss of 0 that has a gradient, of zeros
+            pairs = torch.stack([items[steep, 0], items[steep, 1 + place[steep]]], dim=1)
+        return self.space.loss(self, self._training_score(p, users[steep], pairs)) * (len(steep) / len(users))
 
     def _chosen(self, scores: Tensor) -> Tensor:
         """Return the scores of the positive and of the negatives that are used."""

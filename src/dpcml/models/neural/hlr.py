@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from dpcml.data.interactions import Interactions
-from dpcml.models.neural.adacml import hidden, histories
-from dpcml.models.neural.backend import cross, inner, load_torch, look_up, tensor
-from dpcml.models.neural.base import NeuralRecommender, ParameterTable, ball_tables
+from dpcml.models.neural.backend import cross, inner, load_torch, look_up
+from dpcml.models.neural.base import ParameterTable
+from dpcml.models.neural.history import HistoryRecommender, hidden
 from dpcml.models.neural.learner import Tensors
-from dpcml.models.neural.lrml import attention, translated
-from dpcml.models.neural.space import UnitBall
+from dpcml.models.neural.lrml import attention, translated_to_all
 from dpcml.models.parameters import register
 from dpcml.utils.checks import at_least
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 @register("hlr")
 @dataclass(eq=False)
-class HLR(NeuralRecommender):
+class HLR(HistoryRecommender):
     """Hierarchical latent relations (Tran et al., 2021, "Hierarchical Latent Relation Modeling for Collaborative Metric
     Learning").
 
@@ -61,27 +59,21 @@ class HLR(NeuralRecommender):
     n_slots: int = 10
     history: int = 20
 
-    space = UnitBall()
-    renamed_params = {"start": "init"}  # noqa: RUF012
     largest_batch: ClassVar[int] = 512
 
     def _check(self) -> None:
         super()._check()
         at_least("n_slots", self.n_slots, 1)
-        at_least("history", self.history, 1)
 
     def _tables(self, n_users: int, n_items: int) -> dict[str, ParameterTable]:
         slots, scale = (self.n_slots, self.dim), self.dim**-0.5
         return {
-            **ball_tables(n_users, n_items, self.dim),
+            **super()._tables(n_users, n_items),
             "user_keys_": ParameterTable(slots, scale),
             "user_memory_": ParameterTable(slots, 0.1 * scale),
             "item_keys_": ParameterTable(slots, scale),
             "item_memory_": ParameterTable(slots, 0.1 * scale),
         }
-
-    def _known(self, train: Interactions, device: str) -> dict[str, Any]:
-        return {"history": tensor(histories(train, self.history, self.random_state), device)}
 
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         torch = load_torch()
@@ -89,27 +81,40 @@ class HLR(NeuralRecommender):
         liked = p["history"][users]  # (B, H)
         past = look_up(p["item_vectors_"], liked.clamp(min=0))  # (B, H, d)
         to_user = attention(p["user_keys_"], u, v)  # (B, K, M)
-        to_items = triple(past, p["item_keys_"], v).softmax(2)  # (B, H, M, K)
-        on_user = inner(u @ p["user_memory_"].T, to_user)[:, None]  # (B, 1, K): u . r_0
-        on_items = ((u @ p["item_memory_"].T)[:, None, :, None] * to_items).sum(2)  # (B, H, K): u . r_j
+        asked = (v[:, :, None] * p["item_keys_"]).flatten(1, 2)  # (B, K M, d)
+        to_items = (asked @ past.mT).view(*items.shape, self.n_slots, -1).softmax(2)  # (B, K, M, H)
+        on_user = inner(u @ p["user_memory_"].T, to_user)[:, :, None]  # (B, K, 1): u . r_0
+        on_items = ((u @ p["item_memory_"].T)[:, None, :, None] * to_items).sum(2)  # (B, K, H): u . r_j
         on_items = on_items.masked_fill(hidden(liked, items), -1e9)
+        share = torch.cat([on_user, on_items], dim=2).softmax(2)  # (B, K, 1 + H)
+        mixed = (to_items * share[:, :, None, 1:]).sum(3)  # (B, K, M)
+        relation = (share[:, :, :1] * to_user) @ p["user_memory_"] + mixed @ p["item_memory_"]  # (B, K, d)
+        return -(u[:, None] + relation - v).square().sum(2)
+
+    def _pairs(self, p: Tensors, past: Tensor, items: Tensor) -> tuple[Tensor, ...]:
+        """Return weights of slots in the relation of two items (P + 1, M, K), and -1e9 where they do not count."""
+        torch = load_torch()
+        one, other = look_up(p["item_vectors_"], past), look_up(p["item_vectors_"], items)
+        logits = cross(one[:, None] * p["item_keys_"], other[None])  # (P, M, K)
+        closed = one.new_zeros(len(past) + 1, len(items))
+        closed[:-1].masked_fill_(past[:, None] == items, -1e9)
+        closed[-1] = -1e9
+        return torch.cat([logits.softmax(1), logits.new_zeros(1, *logits.shape[1:])]), closed
+
+    def _score_pairs(
+        self, p: Tensors, users: Tensor, place: Tensor, pairs: tuple[Tensor, ...], items: Tensor
+    ) -> Tensor:
+        torch = load_torch()
+        u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
+        to_items = pairs[0].index_select(0, place.flatten()).view(*place.shape, self.n_slots, -1)  # (B, H, M, K)
+        to_user = cross(u[:, None] * p["user_keys_"], v[None]).softmax(1)  # (B, M, K)
+        on_user = (u @ p["user_memory_"].T)[:, None] @ to_user  # (B, 1, K): u . r_0
+        on_items = ((u @ p["item_memory_"].T)[:, None, None] @ to_items)[:, :, 0]  # (B, H, K): u . r_j
+        on_items = on_items.add_(look_up(pairs[1], place))
         share = torch.cat([on_user, on_items], dim=1).softmax(1)  # (B, 1 + H, K)
-        mixed = (share[:, 1:, None] * to_items).sum(1)  # (B, M, K)
-        weights = torch.cat([share[:, 0, :, None] * to_user, mixed.mT], dim=2)  # (B, K, 2 M)
-        return translated(u, v, weights, torch.cat([p["user_memory_"], p["item_memory_"]]))
+        mixed = to_items.mul_(share[:, 1:, None]).sum(1)  # (B, M, K)
+        weights = torch.cat([to_user.mul_(share[:, :1]), mixed], dim=1)  # (B, 2 M, K)
+        return translated_to_all(u, v, weights, torch.cat([p["user_memory_"], p["item_memory_"]]))
 
     def _floats_per_user(self, n_items: int) -> int:
-        return 3 * (self.history + 4) * self.n_slots * n_items
-
-
-def triple(past: Tensor, keys: Tensor, items: Tensor) -> Tensor:
-    """Return ``sum_d past_hd keys_md items_kd``, shape (B, H, M, K).
-
-    Past items have shape (B, H, d), keys (M, d), target items (B or 1, K, d).
-    The smaller side is multiplied with the keys first.
-    """
-    if len(items) == 1 or past.shape[1] <= items.shape[1]:
-        asking = (past[:, :, None, :] * keys).flatten(1, 2)  # (B, H M, d)
-        return cross(asking, items).view(*past.shape[:2], len(keys), -1)
-    asking = (items[:, :, None, :] * keys).flatten(1, 2)  # (B, K M, d)
-    return (asking @ past.mT).view(*items.shape[:2], len(keys), -1).permute(0, 3, 2, 1)
+        return self.history * self.n_slots * n_items

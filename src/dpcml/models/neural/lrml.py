@@ -74,37 +74,42 @@ class LRML(NeuralRecommender):
 
     def _score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
+        if len(items) == 1:
+            return translated_to_all(u, v[0], cross(u[:, None] * p["keys_"], v).softmax(1), p["memory_"])
         return translated(u, v, attention(p["keys_"], u, v), p["memory_"])
 
-    def loss(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
-        """Return the mean loss of a batch; column 0 of ``items`` holds the positives."""
-        if not self.shared_relation:
-            return super().loss(p, users, items)
+    def _training_score(self, p: Tensors, users: Tensor, items: Tensor) -> Tensor:
         u, v = look_up(p["user_vectors_"], users), look_up(p["item_vectors_"], items)
-        relation = attention(p["keys_"], u, v[:, :1])  # (B, 1, M)
-        return self.space.loss(self, self._chosen(translated(u, v, relation, p["memory_"])))
+        related = v[:, :1] if self.shared_relation else v
+        return translated(u, v, attention(p["keys_"], u, related), p["memory_"])
 
     def _floats_per_user(self, n_items: int) -> int:
         return (4 * self.n_slots + 3) * n_items + self.n_slots * self.dim
 
 
 def attention(keys: Tensor, users: Tensor, items: Tensor) -> Tensor:
-    """Return weights of the memory slots (B, K, M): ``softmax_m((u * v) . k_m)`` with keys (M, d).
+    """Return weights of the memory slots (B, K, M), ``softmax_m((u * v) . k_m)``.
 
-    Users have shape (B, d), items (B or 1, K, d).
+    Keys have shape (M, d), users (B, d), items (B, K, d).
     """
-    if len(items) == 1:
-        return cross(users[:, None, :] * keys, items).mT.softmax(2)
     return ((users[:, None, :] * items) @ keys.T).softmax(2)
 
 
 def translated(users: Tensor, items: Tensor, weights: Tensor, memory: Tensor) -> Tensor:
     """Return minus the squared distance ``|u + r - v|^2`` with ``r = sum_m w_m memory_m``; shape (B, K).
 
-    Users have shape (B, d), items (B or 1, K, d), weights (B, K, M), the memory (M, d). The square is multiplied out,
-    so that nothing of shape (B, K, d) is made.
+    Users have shape (B, d), items (B, K, d), weights (B, K or 1, M), the memory (M, d). The square is multiplied out:
+    nothing of shape (B, K, d) is made.
     """
     with_users = (users @ memory.T)[:, None, :]  # (B, 1, M)
-    with_items = items @ memory.T  # (B or 1, K, M)
+    with_items = items @ memory.T  # (B, K, M)
     with_itself = weights @ (memory @ memory.T)  # (B, K, M)
     return -(squared_distances(users, items) + (weights * (2 * (with_users - with_items) + with_itself)).sum(2))
+
+
+def translated_to_all(users: Tensor, items: Tensor, weights: Tensor, memory: Tensor) -> Tensor:
+    """Return what `translated` does for the same items (K, d) for all users, with weights of shape (B, M, K)."""
+    with_users = (users @ memory.T)[:, :, None]  # (B, M, 1)
+    with_items = memory @ items.T  # (M, K)
+    terms = ((memory @ memory.T) @ weights).sub_(with_items, alpha=2).add_(with_users, alpha=2)  # (B, M, K)
+    return -(squared_distances(users, items[None]) + terms.mul_(weights).sum(1))

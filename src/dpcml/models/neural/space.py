@@ -32,6 +32,10 @@ class FreeSpace:
         """Return the mean loss of scores (B, 1 + negatives); column 0 holds the positives."""
         return cross_entropy(scores)
 
+    def steep(self, model: Any, positives: Tensor, negatives: Tensor) -> Tensor:
+        """Return for which pairs of scores, both of shape (B,), the loss has a gradient: here for all."""
+        return negatives.new_ones(len(negatives))
+
     def project(self, p: Any) -> None:
         """Bring vectors back into the space, in place, after a step."""
 
@@ -60,6 +64,10 @@ class UnitBall(FreeSpace):
     def loss(self, model: Any, scores: Tensor) -> Tensor:
         """Return the mean hinge of the positive's score against each negative's."""
         return hinge(scores, model.margin)
+
+    def steep(self, model: Any, positives: Tensor, negatives: Tensor) -> Tensor:
+        """Return for which pairs of scores the hinge is not 0."""
+        return model.margin - positives + negatives > 0
 
     def project(self, p: Any) -> None:
         """Scale vectors longer than 1 to length 1."""
