@@ -152,6 +152,9 @@ def test_users_and_histories_of_which_nothing_is_known(run, folder, tmp_path):
         assert found["popular"]
         assert "most popular items" in run("recommend", "dpcml", *words, "-n", 3).stderr
     assert json.loads(run("recommend", "dpcml", "--user", 999, "--on-unknown", "skip", "--json").stdout)["items"] == []
+    words = "recommend", "dpcml", "--history", "1,nothing,2", "--on-unknown", "skip", "-n", 2
+    assert "left out of the history: nothing" in run(*words).stderr
+    assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nothing"]}
     (tmp_path / "users.txt").write_text("7\n999\n3\n")
     for way, users in (("skip", [7, 3]), ("popular", [7, 999, 3])):
         words = "--users", "users.txt", "--out", "lists.csv", "-n", 2, "--on-unknown", way

@@ -67,6 +67,14 @@ def test_a_reason_names_what_item_and_interest_have_in_common():
     assert ubik.text == "because of your interest in Science Fiction: Dune, Persuasion, Emma"
 
 
+def test_a_reason_names_nothing_that_does_not_distinguish_the_interest():
+    films = table(*[{"Science Fiction", "Romance"}] * 3, *[{"Science Fiction", "Horror"}] * 2, {"Science Fiction"})
+    assert PROFILE.interests(films)[0].name == "Romance"
+    ubik = by_interest(np.array([6]), PROFILE, films)[0]
+    assert (ubik.name, ubik.categories) == ("Dune and Persuasion", ("Science Fiction",))
+    assert ubik.text == "because you like Dune, Persuasion, Emma"  # everything that the user likes is Science Fiction
+
+
 def test_a_reason_names_no_category_that_the_item_lacks():
     films = table({"Romance"}, {"Romance"}, {"Romance"}, {"Horror"}, {"Horror"}, {"Drama"})
     ubik = by_interest(np.array([6]), PROFILE, films)[0]
@@ -82,10 +90,13 @@ def test_reasons_on_random_data_never_name_what_the_item_lacks():
     items, vectors = rng.standard_normal((300, 6)).astype(np.float32), rng.standard_normal((4, 6)).astype(np.float32)
     kinds = [set(rng.choice(list("ABCDEF"), rng.integers(0, 4), replace=False).tolist()) for _ in range(300)]
     films = ItemTable(np.arange(300), attributes=Attributes.from_sets(kinds))
-    reasons = by_interest(np.arange(100, 300), UserProfile(vectors, items, np.arange(100)), films)
+    profile = UserProfile(vectors, items, np.arange(100))
+    reasons = by_interest(np.arange(100, 300), profile, films)
     named = [(kinds[item], reason) for item, reason in enumerate(reasons, 100) if "interest in" in reason.text]
-    assert len(named) > 20
+    assert len(named) > 10
     assert all({reason.name, *reason.categories} <= own for own, reason in named)
+    of_interests = {one.number: one.distinctive for one in profile.interests(films)}
+    assert all(reason.name in of_interests[reason.interest] for _, reason in named)
     assert all(f"interest in {reason.name}:" in reason.text for _, reason in named)
 
 

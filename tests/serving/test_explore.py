@@ -85,7 +85,7 @@ def test_users_are_found_by_id(client, model):
     assert all("17" in str(user["id"]) for user in found)
 
 
-@pytest.mark.parametrize("params", [{"limit": 0}, {"limit": 101}, {"q": "x" * 201}])
+@pytest.mark.parametrize("params", [{"limit": 0}, {"limit": 101}, {"q": "x" * 201}, {"id": ""}, {"id": "x" * 513}])
 def test_searches_are_limited(client, params):
     assert client.get(f"{API}/items", params=params).status_code == 422
 

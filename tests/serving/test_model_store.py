@@ -83,6 +83,28 @@ def test_a_damaged_model_is_refused_and_the_old_one_stays(own_model, serve, dama
     assert client.get("/ready").status_code == 200
 
 
+def test_interests_do_not_wait_for_a_map_that_takes_long(models, serve, monkeypatch):
+    drawing, drawn = threading.Event(), model_store.project_items
+
+    def slowly(*args):
+        assert drawing.wait(120)
+        return drawn(*args)
+
+    monkeypatch.setattr(model_store, "project_items", slowly)
+    monkeypatch.setattr(model_store, "takes_long", lambda n_items: True)
+    client = serve(models["dpcml"])
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(client.get, "/api/v1/map", timeout=120) for _ in range(8)]  # more than threads for lists
+        found = client.get("/api/v1/interests", params={"user": 7}).json()["interests"]
+        assert client.post(RECOMMEND, json={"user": 7}).status_code == 200
+        assert [one["place"] for one in found] == [None] * len(found)
+        assert not any(one.done() for one in asked)
+        drawing.set()
+        assert {one.result().status_code for one in asked} == {200}
+    found = client.get("/api/v1/interests", params={"user": 7}).json()["interests"]
+    assert all(len(one["place"]) == 2 for one in found)
+
+
 def test_a_model_that_is_replaced_while_it_is_read_has_its_own_card(own_model, models, monkeypatch):
     """Finding 1: the folder is replaced after the card was read; model, card and fingerprint are of one saving."""
     read, cards = storage._card_of, []

@@ -265,6 +265,10 @@ def test_the_effect_of_the_dial_is_seen_without_scrolling(client, opened, model,
     start = min(dial["y"], 400)
     assert change["y"] + change["height"] - start <= page.viewport_size["height"], "dial and effect fit one screen"
     assert width < 1000 or change["y"] + change["height"] <= page.viewport_size["height"]
+    long = page.locator(".change.out .open span").first
+    long.evaluate("one => { one.textContent = 'A very long title of a film '.repeat(9); }")
+    place = page.locator(".change.out small").first.bounding_box()
+    assert place["x"] + place["width"] <= change["x"] + change["width"], "long titles are cut, not places"
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
@@ -359,6 +363,23 @@ def test_items_on_the_map_can_be_opened_and_liked(client, opened):
     expect(page.locator("#item-title")).to_have_text(item["title"])
     page.locator("#item-buttons .like-this").click()
     expect(page.locator("#liked button")).to_have_count(2)
+
+
+def test_lists_do_not_wait_for_the_map(client, opened):
+    page = opened(client)
+    titles(page)
+    held = []
+    page.route("**/api/v1/map**", lambda route: held.append(route))
+    page.reload()
+    assert titles(page)
+    assert "being drawn" in page.inner_text(".around")
+    assert not page.locator("canvas").count()
+    page.locator("#users button").first.click()  # one request for the map is enough
+    page.wait_for_selector("#columns:not([aria-busy]) .list li")
+    assert len(held) == 1
+    held[0].continue_()
+    page.wait_for_selector("canvas")
+    assert "being drawn" not in page.inner_text(".around")
 
 
 def test_two_models_stand_side_by_side(client, opened, models):

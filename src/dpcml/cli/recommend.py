@@ -88,13 +88,19 @@ def recommend(
     else:
         found = model.recommend(user, n, **options)
     listed = _items_json(model, *found)
-    unknown = _unknown(model, user, history)
+    lacking = [] if history is None else _unknown_ids(model, history)
+    unknown = _unknown(model, user, history, lacking)
     if as_json:
         said: dict[str, Any] = {"popular": True} if unknown and listed else {}
+        if lacking:
+            said["unknown"] = {"items": lacking}  # as in the server's responses
         print_json({**_asked(user, history), "model": model.name, "mix": mix, "items": listed, **said})
         return
     if unknown:
         note(f"{unknown}: {'these are the most popular items' if listed else 'left out'}")
+    elif lacking:
+        more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
+        note(f"not known, and left out of the history: {', '.join(lacking[:SHOWN])}{more}")
     if not listed:
         if not unknown:
             note("nothing is left to recommend: the user knows all items that pass the filters; see --show-known")
@@ -213,19 +219,27 @@ def _who(user: str | None, history: str | None) -> str:
     return f"user {user}" if history is None else f"a new user who likes {history}"
 
 
-def _unknown(model: Recommender, user: str | None, history: str | None) -> str | None:
-    """Return why nothing is known of a user; None if something is."""
+def _unknown(model: Recommender, user: str | None, history: str | None, lacking: Sequence[str]) -> str | None:
+    """Return why nothing is known of a user, whose history lacks some ids; None if something is."""
     import numpy as np
 
     from dpcml.data.items import positions
 
-    train = model.check_fitted()
     if history is None:
-        known = (positions(train.user_ids, np.array([user], dtype=object)) >= 0).any()
+        known = (positions(model.check_fitted().user_ids, np.array([user], dtype=object)) >= 0).any()
         return None if known else f"user {user} is not known"
+    ids = parse_ids(history)
+    return None if len(lacking) < len(ids) else "no item of the history is known" if ids else "the history is empty"
+
+
+def _unknown_ids(model: Recommender, history: str) -> list[str]:
+    """Return the ids of a history that the model does not know."""
+    import numpy as np
+
+    from dpcml.data.items import positions
+
     ids = np.array(parse_ids(history), dtype=object)
-    known = (positions(train.item_ids, ids) >= 0).any()
-    return None if known else "the history is empty" if not len(ids) else "no item of the history is known"
+    return [str(one) for one in ids[positions(model.check_fitted().item_ids, ids) < 0]]
 
 
 def _titles(model: Recommender, items: Any) -> list[str]:

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import Attributes
@@ -23,6 +22,7 @@ from dpcml.evaluation.groups import attributes_of
 from dpcml.kernels import agreement as kernel
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.errors import DataError
+from dpcml.utils.packages import gammaln
 from dpcml.utils.threads import over_rows
 
 NearestInterest = Callable[[Array, Array], IntArray]  # external ids of users and items to the index of a vector

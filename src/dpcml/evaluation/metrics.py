@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from dpcml.evaluation.ranks import Ranks, sums
 from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.packages import gammaln
 
 
 def precision(ranks: Ranks, k: int) -> FloatArray:

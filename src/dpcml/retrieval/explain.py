@@ -29,13 +29,14 @@ class Reason:
     share
         Share of that interest in the user's history; 1 for models without interests.
     name
-        What the item has in common with the interest and the liked items: a category, else the titles of the latter.
+        A category that distinguishes the interest and that the item has; else the titles of the liked items.
     liked
         External ids of up to three liked items of that interest, the most similar first.
     categories
         Those that the item shares with the interest, what distinguishes the interest first.
     text
-        One line of text; it names a category only where item and interest share it.
+        One line of text; it names a category only where it distinguishes the interest and the item has it, so that
+        reasons speak of the same interests as `dpcml.models.MultiInterest.interests` does.
 
     Examples
     --------
@@ -84,9 +85,11 @@ def by_interest(
     found = []
     for place, (item, winner) in enumerate(zip(best.tolist(), winners.tolist(), strict=True)):
         reasons = nearest[place] or anywhere[place]
-        categories = _shared(item, typical[winner] if nearest[place] else (), reasons, table)
-        ids, text = tuple(table.ids[reasons].tolist()), _text((*categories, "")[0], reasons, table)
-        found.append(Reason(winner, shares[winner], _name(categories, reasons, table), ids, categories, text))
+        distinctive, frequent = typical[winner] if nearest[place] else ((), ())
+        categories = _shared(item, (*distinctive, *frequent), reasons, table)
+        named = tuple(name for name in categories if name in distinctive)
+        ids, text = tuple(table.ids[reasons].tolist()), _text((*named, "")[0], reasons, table)
+        found.append(Reason(winner, shares[winner], _name(named, reasons, table), ids, categories, text))
     return found
 
 

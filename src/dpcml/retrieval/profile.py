@@ -185,8 +185,10 @@ class UserProfile:
         nearest = apart.reshape(len(self.vectors), len(others), -1).min(axis=2)  # (C, users)
         return np.asarray(-np.einsum("c,cu->u", weights, nearest))
 
-    def typical_categories(self, table: ItemTable, usual: FloatArray | None = None) -> dict[int, tuple[str, ...]]:
-        """Return the categories of each interest by its number: those that distinguish it, then the most frequent.
+    def typical_categories(
+        self, table: ItemTable, usual: FloatArray | None = None
+    ) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return the categories of each interest by its number: those that distinguish it, and the most frequent.
 
         Parameters
         ----------
@@ -194,12 +196,12 @@ class UserProfile:
             As for `interests`, which gives the same categories and takes longer.
         """
         if table.attributes is None:
-            return dict.fromkeys(range(len(self.used)), ())
+            return dict.fromkeys(range(len(self.used)), ((), ()))
         groups = self._groups()
         distinctive = distinctive_categories(list(groups.values()), table, usual)
         return {
-            c: (*first, *(name for name, _ in top_categories(items, table)))
-            for (c, items), first in zip(groups.items(), distinctive, strict=True)
+            c: (tuple(own), tuple(name for name, _ in top_categories(items, table)))
+            for (c, items), own in zip(groups.items(), distinctive, strict=True)
         }
 
     def _groups(self) -> dict[int, IntArray]:

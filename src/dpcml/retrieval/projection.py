@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
@@ -90,6 +91,17 @@ def project_items(train: Interactions, item_vectors: FloatArray | None = None, n
         umap = installed("umap") if UMAP_FROM <= len(rows) <= UMAP_TO else None
         places = directions @ _principal_axes(directions) if umap is None else _by_umap(umap, directions)
     return ItemMap(rows, _scaled(without_popularity(places, likes[rows])), vectors)
+
+
+def takes_long(n_items: int) -> bool:
+    """Return whether `project_items` lays out so many items by UMAP, which compiles for many seconds at first.
+
+    Examples
+    --------
+    >>> takes_long(40)
+    False
+    """
+    return UMAP_FROM <= min(n_items, N_ITEMS) <= UMAP_TO and find_spec("umap") is not None
 
 
 def without_popularity(values: FloatArray, likes: IntArray) -> FloatArray:

@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,13 +19,13 @@ import numpy as np
 
 from dpcml.models import Recommender
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.retrieval.projection import ItemMap, project_items
+from dpcml.retrieval.projection import ItemMap, project_items, takes_long
 from dpcml.retrieval.request import UserBatch
 from dpcml.serving.errors import APIError, to_json
 from dpcml.serving.monitoring import log_event
 from dpcml.serving.search import TextSearch
 from dpcml.storage import load_with_card
-from dpcml.utils.arrays import IntArray, every_kth
+from dpcml.utils.arrays import FloatArray, IntArray, every_kth
 from dpcml.utils.errors import DpcmlError
 
 EXAMPLE_LIKES = 0.5, 0.8  # quantiles of the number of likes of the user that the page opens on
@@ -162,9 +163,34 @@ class LoadedModel:
         return TextSearch(train.user_ids, None, train.per_user)
 
     @cached_property
+    def drawn_map(self) -> Future[ItemMap]:
+        """The most popular items in two dimensions, which a thread of its own draws: no list waits for it."""
+        found: Future[ItemMap] = Future()
+
+        def draw() -> None:
+            try:
+                found.set_result(project_items(self.model.train_, self._item_vectors))
+            except Exception as error:
+                found.set_exception(error)
+
+        threading.Thread(target=draw, name="dpcml-map", daemon=True).start()
+        return found
+
+    @property
     def item_map(self) -> ItemMap:
-        """The most popular items in two dimensions."""
-        return project_items(self.model.train_, getattr(self.model, "item_vectors_", None))
+        """The map; it waits until it is drawn."""
+        return self.drawn_map.result()
+
+    def places(self, vectors: FloatArray) -> FloatArray | None:
+        """Return the places of vectors on the map; None without item vectors, or while it takes long to draw it."""
+        vectors_of_items = self._item_vectors
+        if vectors_of_items is None or (takes_long(len(vectors_of_items)) and not self.drawn_map.done()):
+            return None
+        return self.item_map.place(vectors)
+
+    @property
+    def _item_vectors(self) -> FloatArray | None:
+        return getattr(self.model, "item_vectors_", None)
 
 
 def json_id(one: Any) -> int | str:

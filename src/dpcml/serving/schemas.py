@@ -256,7 +256,9 @@ class InterestGroup(BaseModel):
     name: str
     items: list[Item] = Field(description="Liked items of this interest, closest first.")
     categories: list[CategoryShare] = Field(description="Most frequent first.")
-    place: list[float] | None = Field(description="Place of the interest on the map of items: x and y in -1..1.")
+    place: list[float] | None = Field(
+        description="Place of the interest on the map of items: x and y in -1..1; null if there is none yet."
+    )
 
 
 class InterestList(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 import numpy as np
@@ -35,8 +36,12 @@ ItemQuery = Annotated[
 ]
 
 ItemIds = Annotated[
-    list[str] | None,
-    Query(max_length=MAX_USERS, description="Ids of items to return, instead of a search; unknown ones are listed."),
+    list[schemas.TextId],
+    Query(
+        default_factory=list,
+        max_length=MAX_USERS,
+        description="Ids of items to return, instead of a search; unknown ones are listed.",
+    ),
 ]
 
 
@@ -106,18 +111,23 @@ def likes(loaded: SelectedModel, item: QueryId, limit: Limit = 20) -> Response:
 
 @router.get("/items", response_model=schemas.ItemList, summary="Search items")
 @in_search_pool
-def items(loaded: SelectedModel, q: ItemQuery = "", limit: Limit = 20, id: ItemIds = None) -> Response:  # noqa: A002
+def items(loaded: SelectedModel, id: ItemIds, q: ItemQuery = "", limit: Limit = 20) -> Response:  # noqa: A002
     """Return items by id or title, ignoring case and accents; titles that start with the text come first."""
-    if id is not None:
+    if id:
         columns, unknown = item_columns(loaded, id, "skip")
         return respond(loaded, {"items": [loaded.item(one) for one in columns.tolist()], **unknown_items(unknown)})
     return respond(loaded, {"items": [loaded.item(column) for column in loaded.item_search.search(q, limit)]})
 
 
 @router.get("/map", response_model=schemas.ItemMapResponse, summary="Map of the items")
-@in_pool
-def item_map(loaded: SelectedModel) -> Response:
+async def item_map(loaded: SelectedModel) -> Response:
     """Return the most popular items in two dimensions; the places of interests are on the same map."""
+    await asyncio.shield(asyncio.wrap_future(loaded.drawn_map))  # no thread of the lists waits for it
+    return await _map_json(loaded)
+
+
+@in_pool
+def _map_json(loaded: LoadedModel) -> Response:
     likes = loaded.model.train_.per_item
     found = [
         {**loaded.item(column), "x": round(x, 4), "y": round(y, 4), "likes": int(likes[column])}

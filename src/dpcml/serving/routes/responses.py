@@ -77,7 +77,7 @@ def reasons_json(loaded: LoadedModel, reasons: Sequence[Any]) -> list[dict[str, 
 def interests_json(loaded: LoadedModel, interests: Iterable[Any]) -> list[dict[str, Any]]:
     """Return interests with their items and their places on the item map."""
     groups = list(interests)
-    places = loaded.item_map.place(np.stack([one.vector for one in groups])) if groups else None
+    places = loaded.places(np.stack([one.vector for one in groups])) if groups else None
     return [
         {
             "number": int(one.number),

@@ -1,6 +1,6 @@
 // Eight colours that people with any kind of colour vision can tell apart (after Okabe and Ito), each with a letter.
 
-const NAMES = ["blue", "vermillion", "green", "purple", "orange", "sky", "brown", "grey"];
+const NAMES = ["blue", "vermillion", "green", "purple", "orange", "grey", "navy", "brown"];
 
 // Colour and letter of each interest, by size: the largest is A.
 export function legend(interests) {

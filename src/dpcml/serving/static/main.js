@@ -13,10 +13,11 @@ import { changes, difference, interestCard, oneList, plainHistory, shares } from
 const N = 12; // length of the list
 const EACH = 6; // recommended items per interest, at most
 const POOL = 100; // best items, from which each interest shows its own
+const MAP_WAIT = 500; // milliseconds; after these the lists are shown without the map, which follows
 const TOAST = 8000; // milliseconds in which a like or a hide can be taken back
 
 // person: { user } or, for someone new, { items, hidden }
-const state = { person: null, lastUser: null, mix: 0, compare: false, item: null, models: [], feedback: false, maps: {}, turn: 0 };
+const state = { person: null, lastUser: null, mix: 0, compare: false, item: null, models: [], feedback: false, maps: {}, late: new Set(), turn: 0 };
 const composing = () => state.person !== null && state.person.user === undefined;
 const shown = () => (state.compare ? state.models : state.models.slice(0, 1));
 const same = (one, other) => String(one.id) === String(other.id);
@@ -73,7 +74,7 @@ async function ask(person, model) {
     const [groups, { items: list, popular }, map] = await Promise.all([
       mixed ? api.interests(person, model.name) : [],
       api.recommend(person, model.name, { n: N, mix: mixed ? state.mix : 0 }),
-      (state.maps[model.name] ||= api.itemMap(model.name)),
+      itemMap(model),
     ]);
     const each = groups.length > 1 ? (await api.recommend(person, model.name, { n: POOL })).items : list;
     const past = mixed ? [] : person.items || await api.history(person.user, model.name);
@@ -83,6 +84,19 @@ async function ask(person, model) {
     if (model.name === "main") throw problem;
     return { model, problem };
   }
+}
+
+// The map of a model, or null if it is still being drawn: then all is asked for again when it is there.
+function itemMap({ name }) {
+  const map = (state.maps[name] ||= api.itemMap(name));
+  const late = new Promise((resolve) => setTimeout(resolve, MAP_WAIT, null));
+  return Promise.race([map, late]).then((items) => {
+    if (!items && !state.late.has(name)) {
+      state.late.add(name);
+      map.then(refresh, (problem) => { delete state.maps[name]; complain(problem); }).finally(() => state.late.delete(name));
+    }
+    return items;
+  });
 }
 
 function show(found) {
@@ -121,7 +135,8 @@ function column(found) {
   const came = new Set(difference(each.slice(0, N), list).came.map((one) => String(one.item.id)));
   const cards = groups.map((one) => interestCard(one, marks.get(one.number),
     each.filter((item) => item.reason?.interest === one.number).slice(0, EACH), does));
-  const picture = drawMap(map, { interests: groups, past, recommended: list, marks, open: does.open });
+  const picture = map ? drawMap(map, { interests: groups, past, recommended: list, marks, open: does.open })
+    : make("p", { class: "none" }, "The map is being drawn. It appears here by itself.");
   const nothing = !groups.length && !past.length;
   return make("section", { class: "column", "aria-label": model.model_class }, title,
     make("section", { class: "card recommended" }, make("h3", {}, popular ? "Popular" : "Recommended"),
@@ -130,7 +145,7 @@ function column(found) {
       nothing ? null : make("section", { class: "groups" }, make("h3", {}, groups.length ? "Interests" : "What they like"),
         make("div", { class: "cards" }, ...(groups.length ? cards : [plainHistory(past, does)]))),
       make("section", { class: "card around" }, make("h3", {}, "Map of items"), picture,
-        make("p", { class: "key" }, key(groups.length > 0, nothing)))));
+        map ? make("p", { class: "key" }, key(groups.length > 0, nothing)) : null)));
 }
 
 function key(withInterests, nothing) {
