@@ -35,11 +35,13 @@ coverage: .venv/dev.stamp       ## lines and branches that the tests run; kernel
 dist: .venv/dev.stamp           ## source archive and wheel, in dist/
 	$(BIN)/python -m hatchling build --directory dist
 
-sbom: .venv/base.stamp          ## everything that the package needs, as CycloneDX, in dist/sbom.json
-	$(PYTHON) -m venv .venv/sbom
-	.venv/sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+sbom:                           ## everything that the package needs, as CycloneDX, in dist/sbom.json
 	mkdir -p dist
-	.venv/sbom/bin/cyclonedx-py environment --output-format JSON --output-file dist/sbom.json $(BIN)/python
+	place=$$(mktemp -d) && trap "rm -rf $$place" EXIT && $(PYTHON) -m venv $$place/package $$place/tool \
+	 && $$place/package/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt . \
+	 && $$place/tool/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom \
+	 && $$place/tool/bin/cyclonedx-py environment --output-format JSON --output-file dist/sbom.json \
+	      $$place/package/bin/python
 
 docs: .venv/dev.stamp           ## the documentation site, in site/
 	$(BIN)/python tools/docs_tables.py
@@ -55,6 +57,13 @@ $(BIN)/python:
 	$(PIP) --editable ".[peers,plots]"
 	touch $@
 
-.venv/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python
+# With HASHES=1, as in the GitHub workflow, only files whose checksums are known are installed, build tools included.
+.venv/dev.stamp: pyproject.toml constraints.txt constraints-hashes.txt | $(BIN)/python
+ifdef HASHES
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	  --requirement constraints-hashes.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+else
 	$(PIP) --editable ".[dev]"
+endif
 	touch .venv/base.stamp $@

@@ -83,14 +83,6 @@ def test_the_page_on_extensions_runs_in_a_process_of_its_own(likes):
     assert "mean_rank" in done.stdout
 
 
-def test_commands_of_the_readme_run(likes):
-    commands = [line for block in blocks("README.md", "console") for line in block.splitlines()]
-    ours = [line.removeprefix("$ ") for line in commands if re.match(r"\$ dpcml (?!serve )", line)]
-    assert len(ours) == 5
-    printed = [outputs.run_command(command) for command in ours]
-    assert "because of your interest in" in printed[3]
-
-
 def shape(text: str) -> list[str]:
     """Return how lines of output begin, without what another machine may print differently: figures, chosen items."""
     lines = [line for kind, body in outputs.FENCE.findall(text) if kind != "python" for line in body.splitlines()]

@@ -31,7 +31,7 @@ from dpcml.training.trainer import History
 from dpcml.utils.array_files import map_arrays, read_arrays
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
-from dpcml.utils.files import atomic_folder, full_path
+from dpcml.utils.files import atomic_folder, full_path, signed, to_json
 from dpcml.utils.packages import version
 from dpcml.utils.snapshots import open_folder
 
@@ -185,19 +185,6 @@ def read_card(folder: str | Path) -> dict[str, Any]:
         return _card_of(folder, files.get(CARD), check=True)
 
 
-def signed(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a card with its checksum, that of its content and not of its bytes: white space does not matter.
-
-    Examples
-    --------
-    >>> signed({"a": 1})["checksum"] == signed({"a": 1, "checksum": "?"})["checksum"]
-    True
-    """
-    plain = {key: value for key, value in json.loads(_json(card)).items() if key != "checksum"}
-    content = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-    return {**plain, "checksum": hashlib.sha256(content.encode()).hexdigest()}
-
-
 def free_place(folder: str | Path) -> Path:
     """Return the full path of a folder that a model may be written to, or say what stands in its way.
 
@@ -328,10 +315,5 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _json(plain: Mapping[str, Any]) -> str:
-    # ASCII only, so that even a lone surrogate in an id survives; NumPy scalars among parameters become numbers.
-    return json.dumps(plain, indent=1, default=lambda value: value.item() if hasattr(value, "item") else str(value))
-
-
 def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
-    path.write_text(_json(plain) + "\n", encoding="utf-8")
+    path.write_text(to_json(plain) + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcml import Popularity, save
+from dpcml import Popularity, planted, save
 
 WRITERS = """
 import sys
@@ -22,6 +23,7 @@ from dpcml.data.synthetic import planted
 from dpcml.evaluation.report import Report
 from dpcml.export import export, write_recommendations
 from dpcml.results_store import ResultsStore
+from dpcml.scale.ingestion import ingest
 from dpcml.training.checkpoint import Checkpoint, Checkpointer
 from dpcml.utils.errors import DataError
 from dpcml.utils.files import write_text
@@ -50,6 +52,7 @@ writers = {
     "report csv": lambda: report.to_csv(place / "report.csv"),
     "store": lambda: store.put([{"label": "a" * 200_000}]),
     "world": lambda: world.write_csv(place / "world.csv"),
+    "shards": lambda: ingest([place.with_name("likes.csv")], place / "shards"),
     "save": lambda: save(vectors, place / "model"),
     "checkpoint": lambda: checkpointer.write(1, {"x": np.zeros(50_000)}, {}),
 }
@@ -66,12 +69,26 @@ for name, write in writers.items():
 
 def test_every_writer_tells_of_a_full_disk_in_our_words_and_leaves_nothing(in_container, tmp_path):
     (tmp_path / "small").mkdir()
+    planted(400, 300, seed=1).write_csv(tmp_path / "likes.csv")
     done = in_container(
         [sys.executable, "-c", WRITERS, tmp_path / "small"], writable=[tmp_path / "small"], room="8k",
         read_only=False, DPCML_THREADS="1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
+
+
+def test_ingestion_loses_no_rows_when_not_one_byte_can_be_written(tmp_path):
+    """A few rows fit into the buffer of the C library, which does not tell that it could not empty it."""
+    (tmp_path / "likes.csv").write_text("user,item\n1,2\n3,4\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "dpcml", "data", "ingest", "likes.csv", "--out", "shards"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)),
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "shards: cannot be written (File too large); make room" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["likes.csv"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

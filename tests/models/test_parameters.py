@@ -61,15 +61,18 @@ def test_old_keywords_of_fit_work_for_one_version(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "sizes",
-    [{"dim": 10**9}, {"n_vectors": 10**9}, {"n_candidates": 10**12}, {"batch_size": 10**12}, {"n_threads": 10**9}],
-)
-def test_absurd_sizes_are_refused_before_anything_is_allocated(sizes):
+    ("model", "sizes"),
+    [
+        (DPCML, {"dim": 10**9}), (DPCML, {"n_vectors": 10**9}), (DPCML, {"n_candidates": 10**12}),
+        (DPCML, {"batch_size": 10**12}), (DPCML, {"n_threads": 10**9}), (LRML, {"n_slots": 10**9}),
+    ],
+)  # fmt: skip
+def test_absurd_sizes_are_refused_before_anything_is_allocated(model, sizes):
     """Finding 15: they hung, or ended in a MemoryError of NumPy."""
     with pytest.raises(ParameterError, match=f"{next(iter(sizes))}=.*must be at most"):
-        DPCML(**sizes)
+        model(**sizes)
     with pytest.raises(ParameterError, match="must be at most"):
-        DPCML().set_params(**sizes)
+        model().set_params(**sizes)
 
 
 @pytest.mark.parametrize("model", ["dpcml", "cml", "bpr", "lrml"])

@@ -9,6 +9,7 @@ from dpcml.data.datasets import load_dataset
 from dpcml.data.prepare import Rules
 from dpcml.data.shards import Shards
 from dpcml.scale.ingestion import ingest
+from dpcml.utils.errors import RecoveryWarning
 
 
 @pytest.fixture
@@ -97,17 +98,32 @@ def test_missing_damaged_and_foreign_shards(tmp_path, frame):
     file = folder / "shard-00001.safetensors"
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    Shards.open(folder)
-    with pytest.raises(DataError, match=r"shard-00001.*not the file that was written"):
-        Shards.open(folder, check=True)
+    with pytest.raises(DataError, match=r"shard-00001.*not the file that was written \(its checksum"):
+        Shards.open(folder).interactions()
+    with pytest.raises(DataError, match=r"shard-00001.*not the file that was written \(its checksum"):
+        load_dataset(folder)
+    assert len(Shards.open(folder, check=False)) > 1
+    file.write_bytes(content[:-1])
+    with pytest.raises(DataError, match=r"shard-00001.*not the file that was written \(its size"):
+        Shards.open(folder)
     file.unlink()
     with pytest.raises(DataError, match=r"shard-00001.*a shard is missing"):
         Shards.open(folder)
     file.write_bytes(content)
     manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"users": 1}))
+    with pytest.raises(DataError, match=r"manifest\.json: is damaged, its checksum differs"):
+        Shards.open(folder)
     (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 99, "version": "9.9"}))
     with pytest.raises(DataError, match=r"format 99, written by dpcml 9\.9"):
         Shards.open(folder)
+
+
+def test_shards_that_a_killed_ingestion_put_aside_are_found_with_a_warning(tmp_path, frame):
+    folder = ingest(written(frame, tmp_path), tmp_path / "shards")
+    folder.rename(tmp_path / ".shards.replaced")
+    with pytest.warns(RecoveryWarning, match=r"shards: is missing; \.shards\.replaced"):
+        assert load_dataset(folder).content_hash == Interactions.from_frame(frame).content_hash
 
 
 @pytest.mark.parametrize(

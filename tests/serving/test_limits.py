@@ -5,18 +5,22 @@ import json
 import logging
 import resource
 import socket
+import subprocess
+import sys
 import threading
+import time
 from contextlib import ExitStack
 
 import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from dpcml.serving import lists
 from dpcml.serving.app import create_app
 from dpcml.serving.errors import APIError
 from dpcml.serving.monitoring import LineLimit
 from dpcml.serving.settings import Limits, ServeSettings
-from dpcml.serving.work import CURRENT_CLIENT, ClientLeftError, WorkPool, check_client
+from dpcml.serving.work import WorkPool
 
 TOKEN = "a-token-for-the-tests"
 HEAD = b"POST /api/v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -30,6 +34,13 @@ SENT = {
 
 def connect(client: httpx.Client) -> socket.socket:
     return socket.create_connection((client.base_url.host, client.base_url.port), timeout=120)
+
+
+def until(true) -> None:
+    end = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_idle_connections_do_not_stop_the_server(models, start):
@@ -90,6 +101,22 @@ def test_lines_of_the_log_are_bounded_and_the_others_counted():
     assert records[0].fields == {"lines_left_out": 7}
 
 
+def test_the_log_of_a_server_is_bounded():
+    """Finding 5: the limit is in the way of what is written."""
+    code = """
+from dpcml.serving.monitoring import log_event, log_to_stderr
+log_to_stderr()
+for k in range(3000):
+    log_event("request", number=k)
+log_event("stopped")
+"""
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert "stopped" in lines[-1]
+    assert len(lines) <= 1 + 500 * min(5, 2 + int(time.monotonic() - started))
+
+
 def test_what_waits_is_bounded_and_dropped_when_its_client_leaves():
     """Finding 7."""
     begun, end, ran = threading.Event(), threading.Event(), []
@@ -117,19 +144,30 @@ def test_what_waits_is_bounded_and_dropped_when_its_client_leaves():
     assert ran == ["stayed"]
 
 
-def test_running_work_of_a_client_that_left_ends_at_its_next_step():
-    """Finding 7."""
+def test_running_work_of_a_client_that_left_ends_at_its_next_step(models, serve, monkeypatch):
+    """Finding 7: lists for all users of a request were made for nobody."""
+    begun, gone, steps, best = threading.Event(), threading.Event(), [], lists._best
 
-    class Gone:
-        left = True
+    def step(*given):
+        steps.append(given)
+        begun.set()
+        assert gone.wait(120)
+        return best(*given)
 
-    CURRENT_CLIENT.set(Gone())
-    try:
-        with pytest.raises(ClientLeftError):
-            check_client()
-    finally:
-        CURRENT_CLIENT.set(None)
-    check_client()
+    monkeypatch.setattr(lists, "_best", step)
+    monkeypatch.setattr(lists, "USERS_AT_ONCE", 10)
+    client = serve(models["itemknn"])
+    body = json.dumps({"users": list(range(200)), "n": 5}).encode()
+    with connect(client) as place:
+        place.sendall(
+            HEAD.replace(b"/recommend", b"/recommend/batch") + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        )
+        assert begun.wait(120)
+    counted = 'dpcml_requests_total{path="/api/v1/recommend/batch",status="499"} 1.0'
+    until(lambda: counted in client.get("/metrics").text)
+    gone.set()
+    assert client.post("/api/v1/recommend/batch", json={"users": [7], "n": 5}).status_code == 200
+    assert len(steps) == 2, "of the request of the client that left, the step that ran; and the one of the last request"
 
 
 def test_a_client_that_left_is_counted_as_that(models, serve):
@@ -140,12 +178,7 @@ def test_a_client_that_left_is_counted_as_that(models, serve):
     with connect(client) as place:
         place.sendall(head + body)
     counted = 'dpcml_requests_total{path="/api/v1/recommend/batch",status="499"} 1.0'
-    end = threading.Event()
-    for _ in range(6000):
-        if counted in client.get("/metrics").text:
-            break
-        end.wait(0.02)
-    assert counted in client.get("/metrics").text
+    until(lambda: counted in client.get("/metrics").text)
     assert "dpcml_requests_in_flight 1.0" in client.get("/metrics").text
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -135,8 +136,24 @@ def options(
     """Recommendation for people with more than one interest."""
 
 
+def _without_current_folder() -> None:
+    """Let Numba work where the current folder has been deleted.
+
+    It imports coverage if that is installed, which asks for the folder, and names files relative to it.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        sys.modules.setdefault("coverage", None)  # type: ignore[arg-type]
+        with suppress(DpcmlError, ImportError):
+            from numba.core.ir import Loc
+
+            Loc._get_path = lambda self: self.filename
+
+
 def main() -> None:
     """Run the command line."""
+    _without_current_folder()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print titles that the terminal cannot encode

@@ -9,6 +9,7 @@ import typer
 
 from dpcml.cli.console import note
 from dpcml.utils.errors import MissingExtraError
+from dpcml.utils.files import full_path
 
 
 def demo(
@@ -20,6 +21,7 @@ def demo(
     """Train DPCML, CML and simple models on a planted world with known interests, and compare their lists."""
     from dpcml.demo import draw_demo, run_demo
 
+    full_path(out)  # there is none if the current folder is gone, which is better said before the training
     note("training on a planted world (the first time compiles kernels, up to half a minute)")
     found = run_demo(users, items, seed)
     data = found.world.data

@@ -1,7 +1,7 @@
 """A folder of shards: positives of users in memory-mapped CSR files, split by a hash, with a manifest.
 
 ==========================  ==========================================================================================
-``manifest.json``           format, version, counts, rules, split, and checksum of every file
+``manifest.json``           format, version, counts, rules, split, checksums of every file and of itself
 ``items.safetensors``       ids of the items, and how many positives each has in every part
 ``shard-00000.safetensors`` consecutive users: their ids and, for each part, ``indptr`` and ``indices``
 ==========================  ==========================================================================================
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from dpcml.data.split import Split
 from dpcml.utils.array_files import map_arrays
 from dpcml.utils.arrays import Array, IntArray
 from dpcml.utils.errors import DataError
+from dpcml.utils.files import aside_of, signed
+from dpcml.utils.snapshots import present_folder
 
 KIND, FORMAT = "dpcml shards", 1
 MANIFEST, ITEMS = "manifest.json", "items.safetensors"
@@ -43,7 +46,8 @@ def is_shards(folder: str | Path) -> bool:
     >>> is_shards("no such folder")
     False
     """
-    return (Path(folder) / MANIFEST).is_file()
+    place = Path(folder)
+    return (place / MANIFEST).is_file() or (not place.exists() and (aside_of(place) / MANIFEST).is_file())
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,17 @@ class Shards:
         The folder.
     manifest
         What its manifest says.
+    check
+        Compare each file with its checksum when it is used first, which reads it once.
     """
 
     folder: Path
     manifest: dict[str, Any]
+    check: bool = True
+    _checked: dict[str, tuple[int, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def open(cls, folder: str | Path, *, check: bool = False) -> Shards:
+    def open(cls, folder: str | Path, *, check: bool = True) -> Shards:
         """Return the shards of a folder; all files must be there.
 
         Parameters
@@ -70,16 +78,16 @@ class Shards:
         folder
             Where they are.
         check
-            Compare the files with their checksums, which reads them once.
+            Compare each file with its checksum when it is used first, which reads it once.
         """
-        place = Path(folder)
+        place = present_folder(folder)
         try:
             manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise DataError(
                 f"{folder}: holds no shards, {MANIFEST} is missing; write them by 'dpcml data ingest'"
             ) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{place / MANIFEST}: cannot be read ({error}); ingest the data anew") from None
         if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
             raise DataError(f"{place / MANIFEST}: was not written by dpcml; name a folder of 'dpcml data ingest'")
@@ -88,22 +96,39 @@ class Shards:
                 f"{folder}: shards of format {manifest.get('format')}, written by dpcml {manifest.get('version')}; this"
                 f" version reads format {FORMAT}: ingest the data anew, or use that version"
             )
-        shards = cls(place, manifest)
+        if signed(manifest)["checksum"] != manifest.get("checksum"):
+            raise DataError(f"{place / MANIFEST}: is damaged, its checksum differs; ingest the data anew")
+        shards = cls(place, manifest, check)
         for name, said in manifest["files"].items():
-            shards._check(name, said, check)
+            shards._check_size(name, said["bytes"])
         return shards
 
-    def _check(self, name: str, said: dict[str, Any], content: bool) -> None:
+    def _check_size(self, name: str, expected: int) -> None:
         path = self.folder / name
         try:
             size = path.stat().st_size
-            if size == said["bytes"] and content:
-                with path.open("rb") as file:
-                    size = size if hashlib.file_digest(file, "sha256").hexdigest() == said["sha256"] else -1
         except OSError as error:
             raise DataError(f"{path}: a shard is missing ({error.strerror}); copy it here, or ingest anew") from None
-        if size != said["bytes"]:
-            raise DataError(f"{path}: is not the file that was written (size or checksum differ); ingest anew")
+        if size != expected:
+            raise DataError(f"{path}: is not the file that was written (its size differs); ingest anew")
+
+    def _arrays(self, name: str) -> dict[str, Array]:
+        """Return the arrays of a file, mapped. What is compared with the checksum is what is mapped."""
+        path = self.folder / name
+        try:
+            with path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                content = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns  # the same: was compared before
+                if self.check and self._checked.get(name) != content:
+                    if hashlib.file_digest(file, "sha256").hexdigest() != self.manifest["files"][name]["sha256"]:
+                        raise DataError(
+                            f"{path}: is not the file that was written (its checksum differs); ingest anew, or try"
+                            " again if somebody ingests to this folder right now"
+                        )
+                    self._checked[name] = content
+                return map_arrays(file)
+        except OSError as error:
+            raise DataError(f"{path}: a shard cannot be read ({error.strerror}); ingest anew") from None
 
     def __len__(self) -> int:
         return len(self.manifest["shards"])
@@ -116,7 +141,7 @@ class Shards:
     @cached_property
     def items(self) -> ItemTable:
         """The items, in the order of their ids."""
-        return ItemTable(_ids(map_arrays(self.folder / ITEMS), "item_ids"))
+        return ItemTable(_ids(self._arrays(ITEMS), "item_ids"))
 
     def interactions(self, *parts: str, first: int = 0, last: int | None = None) -> Interactions:
         """Return the positives of some parts, all by default, of the users of the shards ``first`` to ``last``.
@@ -134,7 +159,7 @@ class Shards:
         Interactions(2 users, 2 items, 3 positives)
         """
         entries = self.manifest["shards"][first:last]
-        found = [map_arrays(self.folder / entry["file"]) for entry in entries]
+        found = [self._arrays(entry["file"]) for entry in entries]
         wanted = parts or PARTS
         likes = [_merged([_csr(arrays, part) for part in wanted]) for arrays in found]
         indptr, indices = _stacked(likes)

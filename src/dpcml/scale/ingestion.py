@@ -28,7 +28,7 @@ from dpcml.data.split import check_shares
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least
 from dpcml.utils.errors import DataError
-from dpcml.utils.files import atomic_folder, full_path
+from dpcml.utils.files import atomic_folder, full_path, signed, to_json
 from dpcml.utils.packages import version
 
 BATCH = 2**20  # rows that are read at once
@@ -307,7 +307,7 @@ class Buckets:
             keys = (
                 keys[np.append(True, keys[1:] >> 1 != keys[:-1] >> 1)] if len(keys) else keys
             )  # a positive comes first
-            keys.tofile(self._path(number))
+            self._path(number).write_bytes(keys.data)  # ndarray.tofile does not notice a full disk
             kept += int((keys & 1 == 0).sum())
         return {"rows": rows, "below_rating": below, "duplicates": rows - below - kept}
 
@@ -317,7 +317,7 @@ class Buckets:
         ends = np.searchsorted(shard[order], np.arange(len(self) + 1))
         for number in np.flatnonzero(np.diff(ends)).tolist():
             with self._path(number).open("ab") as file:
-                keys[order[ends[number] : ends[number + 1]]].tofile(file)
+                file.write(keys[order[ends[number] : ends[number + 1]]].data)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number}"
@@ -467,4 +467,4 @@ class _Writer:
             "shards": self._entries,
             "files": files,
         }
-        (self._folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        (self._folder / MANIFEST).write_text(to_json(signed(manifest)) + "\n", encoding="utf-8")

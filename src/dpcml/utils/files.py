@@ -1,4 +1,4 @@
-"""Files: atomic writes of files and folders, errors of a full disk, the cache folder, names that were misspelt."""
+"""Files: atomic writes, errors of a full disk, JSON with a checksum, the cache folder, names that were misspelt."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import difflib
 import errno
 import fcntl
 import glob
+import hashlib
+import json
 import os
 import re
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from dpcml.utils.errors import DataError
 
@@ -102,6 +105,30 @@ def write_text(path: str | Path, text: str) -> None:
     """
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def to_json(plain: Mapping[str, Any]) -> str:
+    r"""Return JSON in ASCII only, so that even a lone surrogate in an id survives; NumPy scalars become numbers.
+
+    Examples
+    --------
+    >>> to_json({"a": "\ud800"})
+    '{\n "a": "\\ud800"\n}'
+    """
+    return json.dumps(plain, indent=1, default=lambda value: value.item() if hasattr(value, "item") else str(value))
+
+
+def signed(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain data with a checksum, that of its content and not of its bytes: white space does not matter.
+
+    Examples
+    --------
+    >>> signed({"a": 1})["checksum"] == signed({"a": 1, "checksum": "?"})["checksum"]
+    True
+    """
+    plain = {key: value for key, value in json.loads(to_json(card)).items() if key != "checksum"}
+    content = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return {**plain, "checksum": hashlib.sha256(content.encode()).hexdigest()}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from dpcml.utils.errors import RecoveryWarning
-from dpcml.utils.files import aside_of, locked
+from dpcml.utils.files import aside_of, full_path, locked
 
 ATTEMPTS = 1000  # each one fails only if a writer has replaced the folder meanwhile, which takes far longer
 
@@ -62,9 +62,32 @@ def _open_present(path: Path) -> int:
                 return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             except FileNotFoundError:
                 handle = os.open(aside_of(path), os.O_RDONLY | os.O_DIRECTORY)
-    text = f"{path}: is missing; {aside_of(path).name}, which a save that was killed left beside it, is used instead"
-    warnings.warn(f"{text}: rename it, or remove it if the folder was removed on purpose", RecoveryWarning, 5)
+    _warn(path)
     return handle
+
+
+def present_folder(path: str | Path) -> Path:
+    """Return the path of a folder or, with a `RecoveryWarning`, of the one that a killed writer had put aside.
+
+    Examples
+    --------
+    >>> present_folder("no such folder")
+    PosixPath('no such folder')
+    """
+    place = Path(path)
+    aside = aside_of(full_path(place))
+    if place.exists() or not aside.exists():
+        return place
+    with locked(aside.parent, shared=True):  # wait for a writer that is between its two renames
+        if place.exists():
+            return place
+    _warn(place)
+    return aside
+
+
+def _warn(path: Path) -> None:
+    text = f"{path}: is missing; {aside_of(path).name}, which a writer that was killed left beside it, is used instead"
+    warnings.warn(f"{text}: rename it, or remove it if the folder was removed on purpose", RecoveryWarning, 6)
 
 
 def _open(name: str, folder: int, stack: ExitStack) -> BufferedReader | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from dpcml.utils.files import write_text
 from dpcml.utils.packages import version
-from tests.faults.campaign.cases import Budget, Tally
+from tests.faults.campaign.cases import Budget, Tally, load_once
 from tests.faults.campaign.damage import run_damage
 from tests.faults.campaign.disk import run_disk_full
 from tests.faults.campaign.inputs import run_inputs
@@ -39,6 +39,7 @@ def run_campaign(
     """Run parts of the campaign side by side, each on processes of its own, and return their figures by name."""
     found: dict[str, Any] = {}
     started = time.monotonic()
+    load_once()
     with ThreadPoolExecutor(len(parts)) as pool:
         running = {pool.submit(PARTS[name], folder / name, budget): name for name in parts}
         for done in as_completed(running):

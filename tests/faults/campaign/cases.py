@@ -6,6 +6,8 @@ import faulthandler
 import itertools
 import multiprocessing
 import os
+import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +20,7 @@ import numpy as np
 
 CASE_SECONDS = 300  # a case that takes longer hangs
 SHOWN = 20  # failures that the results file describes
+STACKS, DEPTH = "stacks", 6  # the file that a process which hangs writes, and how many calls of it are shown
 
 # A process of a case is forked from one that has imported the package and loaded its kernels. Each of them is a real
 # process that can be killed, and starts in milliseconds.
@@ -67,6 +70,13 @@ class Budget:
         return time.monotonic() > self.end
 
 
+def load_once() -> None:
+    """Start the process that all others are forked from, and wait until everything is loaded and compiled."""
+    process = PROCESSES.Process(target=int)
+    process.start()
+    process.join()
+
+
 def run_isolated(attempt: Attempt, cases: int, folder: Path, budget: Budget) -> Tally:
     """Run cases one after the other in another process; if it dies or hangs, the case failed and a new one goes on."""
     tally, first = Tally(), 0
@@ -86,7 +96,7 @@ def run_isolated(attempt: Attempt, cases: int, folder: Path, budget: Budget) -> 
                 first += 1
             else:
                 if first < cases:
-                    tally.add("hang", f"case {first}: no answer in {CASE_SECONDS} s")
+                    tally.add("hang", f"case {first}: no answer in {CASE_SECONDS} s, {_where(process, place)}")
                     first += 1
         except EOFError:
             process.join()
@@ -99,8 +109,18 @@ def run_isolated(attempt: Attempt, cases: int, folder: Path, budget: Budget) -> 
     return tally
 
 
+def _where(process: Any, place: Path) -> str:
+    """Return in which functions the threads of a process are, innermost first."""
+    os.kill(process.pid, signal.SIGUSR1)
+    time.sleep(2)
+    threads = (place / STACKS).read_text().split("\n\n")
+    stacks = [re.findall(r'/([^/"]+)", line (\d+) in (\S+)', thread)[:DEPTH] for thread in threads]
+    return "; ".join(" < ".join(f"{name} ({file}:{line})" for file, line, name in stack) for stack in stacks)
+
+
 def _run(results: Connection, attempt: Attempt, first: int, cases: int, folder: Path, budget: Budget) -> None:
     faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, (folder / STACKS).open("w"))
     os.chdir(folder)
     for case in itertools.count(first):
         if case == cases or budget.over():

@@ -17,9 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from dpcml import CML, EASE, planted
+from dpcml.data.datasets import load_dataset
 from dpcml.feedback import Feedback, FeedbackJournal, read_journal
 from dpcml.results_store import ResultsStore
 from dpcml.retrieval.ann import AnnIndex, index_of
+from dpcml.scale.ingestion import ingest
 from dpcml.storage import CARD, FILES, load, save
 from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint
 from dpcml.training.trainer import History
@@ -142,6 +144,22 @@ def read_index(folder: Path, rng: np.random.Generator) -> str | None:
     return None if found is None or nearest(found, items) == expected else "the index finds other items"
 
 
+@cache
+def sharded(folder: Path) -> tuple[Path, str]:
+    """Return a folder of shards, and the hash of what is in it."""
+    planted(60, 40, seed=1).write_csv(folder / "likes.csv")
+    place = ingest([folder / "likes.csv"], folder / "sound-shards", shard_rows=200)
+    return place, load_dataset(place).content_hash
+
+
+def read_shards(folder: Path, rng: np.random.Generator) -> str | None:
+    """Read shards of which one file is damaged."""
+    sound, expected = sharded(folder)
+    place = Path(shutil.copytree(sound, folder / "shards", dirs_exist_ok=True))
+    damage(place / rng.choice(sorted(file.name for file in sound.iterdir())), rng)
+    return None if load_dataset(place).content_hash == expected else "other data were read"
+
+
 def read_store(folder: Path, rng: np.random.Generator) -> str | None:
     """Read a results file that is damaged; it is a CSV file without checksums, in which untouched lines must count."""
     file = folder / "runs.csv"
@@ -175,6 +193,7 @@ READERS: dict[str, Callable[[Path, np.random.Generator], str | None]] = {
     "model": read_model,
     "checkpoint": read_checkpoint,
     "index": read_index,
+    "shards": read_shards,
     "results store": read_store,
     "feedback journal": read_feedback,
 }

@@ -26,6 +26,7 @@ from dpcml.evaluation.report import Report
 from dpcml.export import export, write_recommendations
 from dpcml.feedback import Feedback, FeedbackJournal, read_journal
 from dpcml.results_store import ResultsStore
+from dpcml.scale.ingestion import ingest
 from dpcml.training.checkpoint import Checkpoint, Checkpointer
 from dpcml.utils.errors import DataError
 from dpcml.utils.files import write_text
@@ -35,6 +36,9 @@ place, size, cases, seed = Path(sys.argv[1]), *map(int, sys.argv[2:])
 rng = np.random.default_rng(seed)
 world = planted(80, 60, seed=1)
 models = [EASE(l2=l2).fit(world.data) for l2 in (1.0, 100.0)]
+likes = [place.with_name(f"likes-{number}.csv") for number in range(2)]
+for number, file in enumerate(likes):
+    planted(80, 60, seed=number).write_csv(file)
 rows = [{"label": f"{k}" * 40, "seed": k} for k in range(200)]
 
 def store(number):
@@ -52,6 +56,7 @@ writers = {
     "export": lambda number: export(models[number], "npy", place / "npy"),
     "results store": store,
     "feedback journal": journal,
+    "shards": lambda number: ingest(likes[: 1 + number], place / "shards"),
     "save": lambda number: save(models[number], place / "model"),
     "checkpoint": lambda number: Checkpointer(Checkpoint(place), {}).write(number, {"x": np.full(5_000, number)}, {}),
 }

@@ -7,6 +7,8 @@ line. No other exception, no traceback, no crash, no hang.
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import typer
 
 from dpcml import CML, DPCML, MODELS, Interactions, ItemKNN, Popularity, planted, save
 from dpcml.cli import app
@@ -49,8 +52,7 @@ def run_inputs(folder: Path, budget: Budget) -> Tally:
 def attempt(folder: Path, rng: np.random.Generator) -> tuple[str, str | None]:
     """Give one bad input."""
     warnings.simplefilter("ignore")
-    kind = rng.choice(["command line", "model parameters", "requests to a model", "data files", "arrays"],
-                      p=[0.2, 0.2, 0.2, 0.25, 0.15])  # fmt: skip
+    kind = str(rng.choice(list(SHARES), p=list(SHARES.values())))
     return kind, KINDS[kind](folder, rng)
 
 
@@ -84,9 +86,8 @@ def made(folder: Path) -> dict[str, Any]:
     return models
 
 
-def bad_command(folder: Path, rng: np.random.Generator) -> str | None:
-    """Run a command of which some words were replaced, added or left out."""
-    made(folder)
+def bad_words(rng: np.random.Generator) -> list[str]:
+    """Return a command of which some words were replaced, added or left out."""
     words = list(any_of(COMMANDS, rng))
     options = [*any_of(COMMANDS, rng)[1:], *OPTIONS]
     for _ in range(int(rng.integers(1, 4))):
@@ -100,22 +101,48 @@ def bad_command(folder: Path, rng: np.random.Generator) -> str | None:
             del words[place]
         else:
             words.insert(place, any_of((*WORDS, *options), rng))
-    out, err = io.StringIO(), io.StringIO()
+    return words
+
+
+def ended(words: list[str], code: Any, errors: str) -> str | None:
+    """Return what is wrong with how a command ended, if anything is."""
+    if code not in (0, 2):
+        return f"{words}: exit code {code}: {errors}"[:400]
+    said = [line for line in errors.splitlines() if line.startswith("error: ")]
+    helped = "Usage: " in errors  # for a command without words
+    if code == 2 and not helped and len(said) != 1:
+        return f"{words}: exit code 2 with {len(said)} lines: {errors}"[:400]
+    return f"{words}: a traceback" if "Traceback" in errors else None
+
+
+@cache
+def command_line() -> Any:
+    """Return all commands; making them takes longer than most cases."""
+    return typer.main.get_command(app)
+
+
+def bad_command(folder: Path, rng: np.random.Generator) -> str | None:
+    """Run a bad command in this process, which has everything loaded."""
+    made(folder)
+    words, out, err = bad_words(rng), io.StringIO(), io.StringIO()
     try:
         with redirect_stdout(out), redirect_stderr(err):
-            app(words, prog_name="dpcml")
+            command_line()(words, prog_name="dpcml")
         code: Any = 0
     except SystemExit as stop:
         code = stop.code
     except BaseException as error:
         return f"{words}: {type(error).__name__}: {error}"[:400]
-    if code not in (0, 2):
-        return f"{words}: exit code {code}: {err.getvalue()}"[:400]
-    said = [line for line in err.getvalue().splitlines() if line.startswith("error: ")]
-    helped = "Usage: " in err.getvalue()  # for a command without words
-    if code == 2 and not helped and len(said) != 1:
-        return f"{words}: exit code 2 with {len(said)} lines: {err.getvalue()}"[:400]
-    return f"{words}: a traceback" if "Traceback" in err.getvalue() else None
+    return ended(words, code, err.getvalue())
+
+
+def bad_process(folder: Path, rng: np.random.Generator) -> str | None:
+    """Run a bad command in a process of its own, as a shell does."""
+    made(folder)
+    words = [word for word in bad_words(rng) if "\x00" not in word]  # the system takes none
+    command = [sys.executable, "-m", "dpcml", *words]
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return ended(words, done.returncode, done.stderr.decode(errors="replace"))
 
 
 def bad_parameters(folder: Path, rng: np.random.Generator) -> str | None:
@@ -180,8 +207,13 @@ def bad_arrays(folder: Path, rng: np.random.Generator) -> str | None:
     return tried(f"from_csr({matrix!r}, {given})", train)
 
 
+SHARES = {
+    "command line": 0.2, "processes": 0.01, "model parameters": 0.2, "requests to a model": 0.2, "data files": 0.25,
+    "arrays": 0.14,
+}  # fmt: skip
 KINDS = {
     "command line": bad_command,
+    "processes": bad_process,
     "model parameters": bad_parameters,
     "requests to a model": bad_request,
     "data files": bad_file,
@@ -190,6 +222,7 @@ KINDS = {
 COMMANDS = (
     ("data", "describe", "likes.csv"),
     ("data", "list", "--json"),
+    ("data", "ingest", "likes.csv", "--out", "shards", "--shard-rows", "200"),
     ("train", "--data", "likes.csv", "--model", "itemknn", "--out", "trained", "--quiet"),
     ("train", "--data", "likes.csv", "--model", "cml", "--set", "epochs=1", "--set", "dim=8", "--out", "trained"),
     ("evaluate", "model", "--k", "3", "--json"),

@@ -21,7 +21,9 @@ import polars as pl
 
 from dpcml import EASE, planted
 from dpcml.cli import main
+from dpcml.data.datasets import load_dataset
 from dpcml.feedback import Feedback, FeedbackJournal, read_journal
+from dpcml.scale.ingestion import ingest
 from dpcml.storage import EVALUATION, FILES, load_with_card, save
 from dpcml.utils.errors import DataError
 from tests.faults.campaign.cases import CASE_SECONDS, PROCESSES, Budget, Tally
@@ -167,6 +169,8 @@ def make_shared(folder: Path) -> Path:
     world.write_csv(folder / "likes.csv")
     for name, l2 in (("old", 1.0), ("new", 100.0)):
         save(EASE(l2=l2).fit(world.data), folder / name, record={"name": name})
+    planted(200, 60, seed=2).write_csv(folder / "older.csv")
+    ingest([folder / "older.csv"], folder / "shards", shard_rows=500)
     return folder
 
 
@@ -182,6 +186,12 @@ def with_models(shared: Path, place: Path) -> None:
     for source, name in (("old", "model"), ("new", "new")):
         shutil.copytree(shared / source, place / name)
     pl.DataFrame({"user": [1, 2]}).write_parquet(place / "lists.parquet")
+
+
+def with_shards(shared: Path, place: Path) -> None:
+    """Make the folder of a case, with the likes, and shards of older ones."""
+    with_likes(shared, place)
+    shutil.copytree(shared / "shards", place / "shards")
 
 
 def model_state(folder: Path) -> Any:
@@ -221,6 +231,7 @@ TRAIN = ("train", "--data", "likes.csv", "--model", "cml", "--set", "dim=8", "--
          "1", "--out", "model", "--quiet")  # fmt: skip
 TUNE = ("tune", "--data", "likes.csv", "--model", "itemknn", "--budget", "4", "--workers", "1", "--out", "search")
 STUDY = ("reproduce", "overall", "--quick", "--data", "likes.csv", "--label", "itemKNN", "--out", "study")
+INGEST = ("data", "ingest", "likes.csv", "--shard-rows", "500", "--out", "shards")
 LISTS = ("recommend", "model", "--users", "all", "-n", "5", "--out", "lists.parquet")
 JOBS = (
     Job("train", 60, verb, TRAIN, with_likes, lambda p: model_state(p / "model"), again=(*TRAIN, "--resume")),
@@ -228,6 +239,7 @@ JOBS = (
     Job("tune", 24, verb, TUNE, with_likes, search_state),
     Job("reproduce", 24, verb, STUDY, with_likes, lambda p: table_state(*_study(p))),
     Job("recommend", 36, verb, LISTS, with_models, lambda p: table_state(p / "lists.parquet", ()), between=True),
+    Job("ingest", 30, verb, INGEST, with_shards, lambda p: load_dataset(p / "shards").content_hash, between=True),
     Job("export", 24, verb, ("export", "model", "--out", "export"), with_models,
         lambda p: {file.name: file.read_bytes() for file in sorted((p / "export").iterdir())}),
     Job("feedback journal", 36, append, ("journal", "said", "0"), with_likes, journal_state, between=True,
