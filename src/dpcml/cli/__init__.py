@@ -148,7 +148,7 @@ def _without_current_folder() -> None:
         with suppress(DpcmlError, ImportError):
             from numba.core.ir import Loc
 
-            Loc._get_path = lambda self: self.filename
+            Loc._get_path = lambda self: self.filename  # type: ignore[method-assign]
 
 
 def main() -> None:

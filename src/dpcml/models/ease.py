@@ -84,18 +84,20 @@ class EASE(ItemItem):
         choice("form", self.form, FORMS)
         at_least("k", self.k, 1)
 
-    def _solutions(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
+    def _fit_each(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[None]:
         self.form_ = choose_form(train) if self.form == "auto" else self.form
         for factor in tried["l2_per_like"][: None if self.l2 is None else 1]:
             l2 = factor * train.n_positives / train.n_items if self.l2 is None else self.l2
-            solved = self._solve(train, l2) | {"l2_per_like_": np.array([factor], dtype=np.float32)}
+            self.l2_per_like_ = np.array([factor], dtype=np.float32)
+            if self.form_ == "dense":
+                self.weights_: FloatArray | sparse.csr_array = _dense(train, l2)
+            elif self.form_ == "dual":
+                self.dual_, self.scale_ = _dual(train, l2)
+            else:
+                self.weights_ = _sparse(train, l2, self.k)
             for beta in tried["beta"]:
-                yield solved | {"beta_": np.array([beta], dtype=np.float32)}
-
-    def _solve(self, train: Interactions, l2: float) -> dict[str, Any]:
-        if self.form_ == "dual":
-            return dict(zip(("dual_", "scale_"), _dual(train, l2), strict=True))
-        return {"weights_": _dense(train, l2) if self.form_ == "dense" else _sparse(train, l2, self.k)}
+                self.beta_ = np.array([beta], dtype=np.float32)
+                yield
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         train = self.check_fitted()

@@ -38,8 +38,8 @@ class ItemItem(Recommender):
     content_: FloatArray  # (items, cold items): what cold items are made of; only after `add_items`
 
     @abstractmethod
-    def _solutions(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
-        """Yield the fitted attributes for each combination of the searched parameters' values."""
+    def _fit_each(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[None]:
+        """Set the fitted attributes, for one combination of the searched parameters' values after the other."""
 
     def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
         vars(self).pop("content_", None)
@@ -51,11 +51,10 @@ class ItemItem(Recommender):
             for name, values in self.searched.items()
         }
         best, found = -np.inf, dict[str, Any]()
-        for attributes in self._solutions(train, tried):
-            vars(self).update(attributes)
+        for _ in self._fit_each(train, tried):
             value = _validation(self, train, valid) if search and valid is not None else 0.0
             if value > best:
-                best, found = value, attributes
+                best, found = value, dict(vars(self))
         vars(self).update(found)
 
     def _found_params(self) -> dict[str, Any]:
@@ -70,8 +69,8 @@ class ItemItem(Recommender):
         return {"similarity_": (self.check_fitted().n_items,) * 2} | self._common_shapes()
 
     def _common_shapes(self) -> dict[str, tuple[int, ...]]:
-        content = {"content_": self.content_.shape} if "content_" in vars(self) else {}
-        return {f"{name}_": (1,) for name in self._to_find()} | content
+        shapes: dict[str, tuple[int, ...]] = {f"{name}_": (1,) for name in self._to_find()}
+        return shapes | ({"content_": self.content_.shape} if "content_" in vars(self) else {})
 
     def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
         if "content_" in arrays:
@@ -85,9 +84,11 @@ class ItemItem(Recommender):
 
     def _linear(self, likes: sparse.csr_array) -> FloatArray:
         """Return the sums of weights for likes of shape (users, items), cold items left out."""
-        if "_columns" not in vars(self) or self._columns[0] is not self.similarity_:
-            self._columns = self.similarity_, self.similarity_.T.tocsr()  # row: a liked item, columns: scored items
-        return np.asarray((likes @ self._columns[1]).toarray(), dtype=np.float32)
+        of, columns = vars(self).get("_columns", (None, None))
+        if of is not self.similarity_:  # other weights than those that were turned
+            columns = self.similarity_.T.tocsr()  # row: a liked item, columns: scored items
+            self._columns = self.similarity_, columns
+        return np.asarray((likes @ columns).toarray(), dtype=np.float32)
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
         scores = self._linear(likes)
@@ -174,9 +175,10 @@ class ItemKNN(ItemItem):
         at_least("k", self.k, 1)
         positive("shrink", self.shrink, or_zero=True)
 
-    def _solutions(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
+    def _fit_each(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[None]:
         ours, theirs, squares = _confidences(train)
-        yield {"similarity_": _neighbours(train, self.k, cosine_neighbours, ours, theirs, squares, float(self.shrink))}
+        self.similarity_ = _neighbours(train, self.k, cosine_neighbours, ours, theirs, squares, float(self.shrink))
+        yield
 
     def score(self, users: Sequence[int] | IntArray) -> FloatArray:
         """Return the sums over the users' items, each times its confidence; shape (users, items)."""
@@ -233,17 +235,16 @@ class RP3Beta(ItemItem):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name), or_zero=True)
 
-    def _solutions(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
+    def _fit_each(self, train: Interactions, tried: dict[str, tuple[float, ...]]) -> Iterator[None]:
         users, items = np.maximum(train.per_user, 1.0), np.maximum(train.per_item, 1.0)
         for alpha in tried["alpha"]:
             walks = _neighbours(train, self.k, walk_sources, users**-alpha, items**-alpha, np.ones(len(items)))
             for beta in tried["beta"]:  # it divides a row by one number: the k largest of the row stay the same
                 factors = np.repeat(items**-beta, np.diff(walks.indptr))
                 parts = np.asarray(walks.data * factors, dtype=np.float32), walks.indices, walks.indptr
-                found = {"alpha_": alpha, "beta_": beta}
-                yield {name: np.array([value], dtype=np.float32) for name, value in found.items()} | {
-                    "similarity_": sparse.csr_array(parts, shape=walks.shape)
-                }
+                self.similarity_ = sparse.csr_array(parts, shape=walks.shape)
+                self.alpha_, self.beta_ = (np.array([value], dtype=np.float32) for value in (alpha, beta))
+                yield
 
 
 def _neighbours(train: Interactions, k: int, kernel: Callable[..., None], *given: Any) -> sparse.csr_array:

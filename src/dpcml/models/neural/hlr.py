@@ -89,7 +89,8 @@ class HLR(HistoryRecommender):
         share = torch.cat([on_user, on_items], dim=2).softmax(2)  # (B, K, 1 + H)
         mixed = (to_items * share[:, :, None, 1:]).sum(3)  # (B, K, M)
         relation = (share[:, :, :1] * to_user) @ p["user_memory_"] + mixed @ p["item_memory_"]  # (B, K, d)
-        return -(u[:, None] + relation - v).square().sum(2)
+        distances: Tensor = (u[:, None] + relation - v).square().sum(2)
+        return -distances
 
     def _pairs(self, p: Tensors, past: Tensor, items: Tensor) -> tuple[Tensor, ...]:
         """Return weights of slots in the relation of two items (P + 1, M, K), and -1e9 where they do not count."""
