@@ -24,6 +24,7 @@ from dpcml.scale.runner import WorkerLostWarning
 from dpcml.utils.packages import version
 
 WORKERS = 2
+RUNNER = RayRunner(WORKERS, sync_every=1000)  # one exchange per epoch: on a busy machine each one takes long
 
 
 def model():
@@ -78,7 +79,7 @@ def three_nodes():
 
 
 def trained(parts, **options):
-    found = model().fit(parts.train, parts.valid, runner=RayRunner(WORKERS), progress=False, **options)
+    found = model().fit(parts.train, parts.valid, runner=RUNNER, progress=False, **options)
     return found.to_arrays()
 
 

@@ -38,11 +38,11 @@ def kill_a_worker(folder):
 
 def test_a_killed_worker_starts_again_from_the_checkpoint(ray_cluster, parts, model, tmp_path):
     model.set_params(epochs=40, patience=None)
-    undisturbed = model.fit(parts.train, parts.valid, runner=RayRunner(2))
+    undisturbed = model.fit(parts.train, parts.valid, runner=node_loss.RUNNER)
     threading.Thread(target=kill_a_worker, args=(tmp_path,), daemon=True).start()
     with pytest.warns(WorkerLostWarning, match="going on from the last checkpoint") as said:
         found = DPCML(**model.get_params()).fit(
-            parts.train, parts.valid, runner=RayRunner(2), checkpoint=Checkpoint(tmp_path, every_epochs=1)
+            parts.train, parts.valid, runner=node_loss.RUNNER, checkpoint=Checkpoint(tmp_path, every_epochs=1)
         )
     assert len(said) == 1
     assert len(found.history_.epochs) == 40
@@ -126,13 +126,13 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     assert SharedCheckpointer(Checkpoint(tmp_path), {"a": 1}, group=Alone()).exists()
 
 
-def test_little_memory_is_an_error_that_says_what_to_do(monkeypatch):
-    from dpcml.scale import runner
+def test_little_memory_is_an_error_that_says_what_to_do(ray_cluster, parts, model):
+    model.set_params(dim=10**10, init="random")
+    with pytest.raises(DataError, match=r"a worker ran out of memory \(Unable to allocate .*more workers"):
+        model.fit(parts.train, runner=RayRunner(1))
 
-    def no_memory(*_, **__):
-        raise MemoryError("Unable to allocate 9.9 TiB")
 
-    monkeypatch.setattr(runner, "run", no_memory)
-    worker = runner.TrainingWorker(0, 1, "one", 1)
-    with pytest.raises(DataError, match=r"a worker ran out of memory \(Unable to allocate 9\.9 TiB\).*more workers"):
-        worker.train(None, None, None)
+def test_another_version_of_dpcml_on_a_worker_is_named(ray_cluster, parts, model, monkeypatch):
+    monkeypatch.setattr("dpcml.scale.runner.version", lambda: "0.0.1")  # of this process alone
+    with pytest.raises(DataError, match=r"has dpcml .*, the training was started by dpcml 0\.0\.1: install the same"):
+        model.fit(parts.train, runner=RayRunner(1))

@@ -13,6 +13,7 @@ from dpcml.utils.errors import DataError
 from dpcml.utils.packages import require
 
 CONNECT_SECONDS = 10.0  # to reach the address of a cluster
+START_TRIES = 3  # of Ray on this machine: it gives itself 30 seconds, which are few on a busy one
 
 
 @contextmanager
@@ -44,10 +45,14 @@ def ray_session(address: str | None = None, *, cores: int | None = None) -> Iter
     if place == "local":
         options |= {"num_cpus": cores, "include_dashboard": False}
     _reach(place)
-    try:
-        ray.init(address=place, **options)
-    except Exception as error:  # Ray raises a plain one where a node does not start in time
-        raise DataError(_no_start(str(error)) if place == "local" else _nobody(place, str(error))) from None
+    for left in range(START_TRIES if place == "local" else 1, 0, -1):
+        try:
+            ray.init(address=place, **options)
+            break
+        except Exception as error:  # Ray raises a plain one where a node does not start in time
+            ray.shutdown()
+            if left == 1:
+                raise DataError(_no_start(str(error)) if place == "local" else _nobody(place, str(error))) from None
     try:
         yield ray
     finally:
