@@ -249,23 +249,26 @@ def scale() -> str:
 
 
 def scale_accuracy() -> str:
-    """Return accuracy with several workers against the interval of exchange."""
+    """Return accuracy with several workers against the interval and the rule of exchange."""
     f = measured("ray-accuracy")
     rows = [
         [
             one["data"],
             row["workers"] or "one process",
             row["sync_every"] or "",
+            f"{row['sync_power']:g}" if row["workers"] else "",
             *(f"{row['mean'][name]:.4f}" for name in ("NDCG@10", "R@10", "P@3")),
             "" if row["workers"] else f"{row['seed_deviation']['NDCG@10']:.4f}",
         ]
         for one in f["sets"]
         for row in one["rows"]
     ]
-    head = ["data", "workers", "batches between exchanges", "NDCG@10", "R@10", "P@3", "deviation of a seed, NDCG@10"]
+    head = ["data", "workers", "batches between exchanges", "power", "NDCG@10", "R@10", "P@3", "deviation, NDCG@10"]
     seeds = ", ".join(f"{one['data']} {one['seeds']}" for one in f["sets"])
     return table(head, rows) + source(
-        "ray-accuracy", f"DPCML, strict protocol, split seed 0, means over seeds ({seeds})."
+        "ray-accuracy",
+        f"DPCML, strict protocol, split seed 0, means over seeds ({seeds}). Power: of the number of workers by which"
+        " their movements are divided, 0 for the sum, 1 for the mean.",
     )
 
 

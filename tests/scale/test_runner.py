@@ -42,7 +42,7 @@ def on_threads(workers, sync_every):
             start = None if workers == 1 else item_start(model, train)
             job = TrainingJob(
                 model, start, model.train_config(train), train.per_item, weight_mean(train), train.n_positives,
-                sync_every, None, False, {}, version(),
+                sync_every, collective.POWER, None, False, {}, version(),
             )  # fmt: skip
             some = [part and part.users_between(*cuts[rank : rank + 2]) for part in (train, valid)]
             found[rank] = run(job, group, *some)
@@ -102,7 +102,8 @@ def test_the_interval_matters_for_the_bits(parts, model):
     assert not same(often, seldom)
 
 
-def test_item_sync_adds_movements_by_the_root_of_the_movers():
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_item_sync_adds_movements_by_a_power_of_the_movers(power):
     from dpcml.kernels.optimizer import EmbeddingTable
 
     class Two:
@@ -115,12 +116,12 @@ def test_item_sync_adds_movements_by_the_root_of_the_movers():
 
     vectors = np.array([[0.1, 0.1], [0.5, 0.5], [0.8, 0.6]], dtype=np.float32)
     items = EmbeddingTable(vectors, np.zeros(3, np.float32), np.zeros((3, 4), np.float32))
-    sync = collective.ItemSync(Two(), every=1, n_batches=7, on_sphere=False)
+    sync = collective.ItemSync(Two(), every=1, n_batches=7, on_sphere=False, power=power)
     sync.start(items)
     vectors += np.array([[0.1, 0.0], [0.1, 0.0], [1.0, 0.0]], dtype=np.float32)
     sync(items)
     assert sync.rounds == 7
-    assert np.allclose(vectors[0], [0.1 + 0.1 / np.sqrt(2), 0.1 + 0.2 / np.sqrt(2)])
+    assert np.allclose(vectors[0], [0.1 + 0.1 / 2**power, 0.1 + 0.2 / 2**power])
     assert np.allclose(vectors[1], [0.6, 0.5])
     assert np.allclose(vectors[2], np.array([1.8, 0.6]) / np.hypot(1.8, 0.6))  # back into the ball
     assert np.allclose(items.squares, (vectors**2).sum(axis=1))

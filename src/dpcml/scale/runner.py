@@ -18,14 +18,14 @@ import numpy as np
 from dpcml.data.interactions import Interactions
 from dpcml.data.shards import Place, received, to_send
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.scale.collective import Alone, LostWorkerError, RayGroup
+from dpcml.scale.collective import POWER, Alone, LostWorkerError, RayGroup
 from dpcml.scale.engine import weight_mean
 from dpcml.scale.start import item_start, sample
 from dpcml.scale.worker import Trained, TrainingJob, check_version, run
 from dpcml.training.progress import Progress
 from dpcml.training.trainer import FitOptions, History, Trainer
 from dpcml.utils.arrays import FloatArray, IntArray
-from dpcml.utils.checks import at_least
+from dpcml.utils.checks import at_least, share
 from dpcml.utils.cluster import ray_session
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.files import full_path
@@ -59,6 +59,9 @@ class RayRunner:
     sync_every
         Batches of each worker between two exchanges; by default so many that a worker has seen as many positives as
         there are items. Then an exchange costs about the same per positive, however large the catalogue is.
+    sync_power
+        The movements of an item are added up and divided by the number of workers that moved it to this power, from 0
+        (their sum) to 1 (their mean).
 
     Examples
     --------
@@ -73,9 +76,11 @@ class RayRunner:
     workers: int
     address: str | None = None
     sync_every: int | None = None
+    sync_power: float = POWER
 
     def __post_init__(self) -> None:
         at_least("workers", self.workers, 1)
+        share("sync_power", self.sync_power)
         if self.sync_every is not None:
             at_least("sync_every", self.sync_every, 1)
 
@@ -149,6 +154,7 @@ def _job(
         "valid": None if valid is None else valid.content_hash,
         "workers": runner.workers,
         "sync_every": sync_every,
+        "sync_power": runner.sync_power,
     }
     return TrainingJob(
         model=model,
@@ -158,6 +164,7 @@ def _job(
         mean_weight=weight_mean(train),
         positives=train.n_positives,
         sync_every=sync_every,
+        sync_power=runner.sync_power,
         checkpoint=checkpoint,
         resume=options.resume,
         identity=identity,
