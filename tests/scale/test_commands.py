@@ -73,6 +73,10 @@ def test_train_evaluate_and_recommend_on_ray_as_without(ray_cluster):
             "not trained by the engine",
         ),
         (("evaluate", "x", "--address", "a:1"), "--address a:1 needs --engine ray"),
+        (
+            ("train", "--data", "none.csv", "--out", "x", "--engine", "ray", "--address", "127.0.0.1:1"),
+            "no Ray cluster at '127.0.0.1:1'",  # before the data are read
+        ),
         (("recommend", "x", "--user", "1", "--engine", "ray"), "name --users FILE and --out DIR"),
         (("tune", "--data", "planted", "--out", "x", "--address", "a:1"), "only engine='ray' has one"),
         (("data", "ingest", "likes-0.parquet", "--time", "t", "--out", "x"), "--time t: does not apply"),

@@ -40,11 +40,10 @@ def ray_session(address: str | None = None, *, cores: int | None = None) -> Iter
         yield ray
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    place = address or os.environ.get("RAY_ADDRESS") or "local"
+    place = check_address(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if place == "local":
         options |= {"num_cpus": cores, "include_dashboard": False}
-    _reach(place)
     for left in range(START_TRIES if place == "local" else 1, 0, -1):
         try:
             ray.init(address=place, **options)
@@ -59,15 +58,24 @@ def ray_session(address: str | None = None, *, cores: int | None = None) -> Iter
         ray.shutdown()
 
 
-def _reach(address: str) -> None:
-    """Raise at once if nothing listens at ``host:port``; Ray itself would try for a minute."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise DataError(_nobody(address, str(error))) from None
+def check_address(address: str | None) -> str:
+    """Return the address of a cluster, or ``local``; an error at once if nothing listens at ``host:port``.
+
+    Ray itself would try for a minute, and a command would have read its data before.
+
+    Examples
+    --------
+    >>> check_address("auto")
+    'auto'
+    """
+    place = address or os.environ.get("RAY_ADDRESS") or "local"
+    host, colon, port = place.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise DataError(_nobody(place, str(error))) from None
+    return place
 
 
 def _no_start(why: str) -> str:
