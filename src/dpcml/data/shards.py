@@ -165,7 +165,7 @@ class Shards:
         done = Preparation(**{**self.manifest["preparation"], "notes": tuple(self.manifest["preparation"]["notes"])})
         hashed = None if not parts else self.manifest["split"]["hash"]
         found = StoredInteractions(indptr, indices, ids, self.items, preparation=done, split_hash=hashed, low_rated=low)
-        place = Place(str(self.folder.resolve()), self.manifest["split"]["hash"], parts, first, end)
+        place = Place(str(self.folder.absolute()), self.manifest["split"]["hash"], parts, first, end)
         object.__setattr__(found, "place", place)
         return found
 
