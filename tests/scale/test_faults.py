@@ -126,10 +126,16 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     assert SharedCheckpointer(Checkpoint(tmp_path), {"a": 1}, group=Alone()).exists()
 
 
-def test_little_memory_is_an_error_that_says_what_to_do(ray_cluster, parts, model):
-    model.set_params(dim=10**10, init="random")
-    with pytest.raises(DataError, match=r"a worker ran out of memory \(Unable to allocate .*more workers"):
-        model.fit(parts.train, runner=RayRunner(1))
+def test_little_memory_is_an_error_that_says_what_to_do(monkeypatch, likes):
+    from dpcml.scale import runner
+
+    def no_memory(*_, **__):
+        raise MemoryError("Unable to allocate 9.9 TiB")
+
+    monkeypatch.setattr(runner, "run", no_memory)
+    worker = runner.TrainingWorker(0, 1, "one", 1)
+    with pytest.raises(DataError, match=r"a worker ran out of memory \(Unable to allocate 9\.9 TiB\).*more workers"):
+        worker.train(None, likes, None)
 
 
 def test_another_version_of_dpcml_on_a_worker_is_named(ray_cluster, parts, model, monkeypatch):
