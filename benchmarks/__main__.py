@@ -226,6 +226,9 @@ def scale_accuracy(
     intervals: Annotated[
         str, typer.Option(help="Positives of a worker per item between two exchanges, with commas.")
     ] = "0.1,1,10",
+    powers: Annotated[
+        str, typer.Option(help="How movements are added up, with commas: 0 is the sum, 1 the mean of the workers.")
+    ] = "0.5",
     seeds: Seeds = 3,
     out: Out = None,
     as_json: AsJson = False,
@@ -233,8 +236,12 @@ def scale_accuracy(
     """Train on several Ray workers: accuracy against the interval of exchange, beside that of one process."""
     from benchmarks.scale_accuracy import METRICS, bench_scale_accuracy
 
-    counts, shares = [int(part) for part in workers.split(",")], [float(part) for part in intervals.split(",")]
-    sets = [bench_scale_accuracy(name, workers=counts, intervals=shares, seeds=seeds) for name in data or ["planted"]]
+    counts = [int(part) for part in workers.split(",")]
+    shares, roots = ([float(part) for part in text.split(",")] for text in (intervals, powers))
+    sets = [
+        bench_scale_accuracy(name, workers=counts, intervals=shares, powers=roots, seeds=seeds)
+        for name in data or ["planted"]
+    ]
     if finish({"benchmark": "scale-accuracy", "sets": sets}, out, as_json):
         return
     for one in sets:
@@ -243,11 +250,12 @@ def scale_accuracy(
             [
                 str(row["workers"] or "one process"),
                 str(row["sync_every"] or ""),
+                str(row["sync_power"] if row["workers"] else ""),
                 *(f"{row['mean'][m]:.4f}" for m in METRICS),
             ]
             for row in one["rows"]
         ]
-        print(text_table(["workers", "batches between exchanges", *METRICS], rows))
+        print(text_table(["workers", "batches between exchanges", "power", *METRICS], rows))
 
 
 @app.command()

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from benchmarks.isolated import run_child
 from dpcml.utils.arrays import FloatArray
 
 SIZES = (10**5, 10**6, 10**7)
+SAME_USERS, SAME_ITEMS = 20_000, 10_000  # where only the interactions grow
 FILE_ROWS = 10**7  # rows of a Parquet file
 SHAPES = ((5, 100), (2, 100), (5, 50))  # C and d; the first is that of all sizes
 SMALL = 10**6  # points up to here fit the model, larger ones check it
@@ -56,11 +59,17 @@ def bench_scale(
     Returns
     -------
     dict
-        ``ingest``, ``train`` and ``ray``: points; ``model``: its coefficients, and predictions for points that were
+        ``ingest``, ``train`` and ``ray``: points; ``memory``: anonymous memory of ingesting, and of a training on two
+        workers, where users and items stay the same; ``model``: its coefficients, and predictions for points that were
         not used to fit it; ``predictions``: a cluster's epoch on 10^10 interactions.
     """
-    points, ingests = list[dict[str, Any]](), list[dict[str, Any]]()
+    points, ingests, memory = (list[dict[str, Any]]() for _ in range(3))
     for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            made = run_child("benchmarks.scale", "same_users", size=size, folder=folder)
+            read = run_child("benchmarks.scale", "ingest", folder=folder)
+            used = run_child("benchmarks.scale", "memory", folder=f"{folder}/shards")
+            memory.append({**made, "ingest_bytes": read["anonymous_bytes"], **used})
         with tempfile.TemporaryDirectory() as folder:
             made = run_child("benchmarks.scale", "make", size=size, folder=folder)
             ingests.append({**made, **run_child("benchmarks.scale", "ingest", folder=folder)})
@@ -80,6 +89,7 @@ def bench_scale(
         "benchmark": "scale",
         "ingest": ingests,
         "train": points,
+        "memory": memory,
         "ray": compared,
         "model": model,
         "growth": {"from": reference, "to": max(per), "ratio": per[max(per)] / per[reference]},
@@ -215,14 +225,98 @@ def _make(size: int, folder: str, started: float) -> dict[str, Any]:
     return {"interactions": data.n_positives, "users": data.n_users, "items": data.n_items}
 
 
+def _same_users(size: int, folder: str, started: float) -> dict[str, Any]:
+    """Write interactions of the same users with the same items to Parquet files; popular items come often."""
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    for number, first in enumerate(range(0, size, FILE_ROWS)):
+        rows = min(FILE_ROWS, size - first)
+        users, items = rng.integers(0, SAME_USERS, rows), (SAME_ITEMS * rng.random(rows) ** 2).astype(np.int64)
+        frame = pl.DataFrame({"user": users, "item": items})
+        frame.write_parquet(Path(folder) / f"likes-{number:03d}.parquet", row_group_size=2**18)
+    return {"rows": size}
+
+
 def _ingest(folder: str, started: float) -> dict[str, Any]:
     from dpcml.paper.study_types.timing import peak_bytes
     from dpcml.scale import ingest
 
     begun, cpu = time.perf_counter(), time.process_time()
-    ingest(sorted(Path(folder).glob("*.parquet")), Path(folder) / "shards")
+    with AnonymousPeak() as memory:
+        ingest(sorted(Path(folder).glob("*.parquet")), Path(folder) / "shards")
     size = sum(file.stat().st_size for file in (Path(folder) / "shards").iterdir())
-    return {**_usage(begun, cpu), "peak_bytes": peak_bytes(), "bytes_on_disk": size}
+    peaks = {"peak_bytes": peak_bytes(), "anonymous_bytes": memory.own}
+    return {**_usage(begun, cpu), **peaks, "bytes_on_disk": size}
+
+
+class AnonymousPeak:
+    """The largest anonymous memory of this process and of one of its workers: what the system cannot take back.
+
+    Pages of mapped files are left out. Linux counts no peak of it, so a thread looks every 20 ms.
+    """
+
+    def __init__(self) -> None:
+        self.own = self.worker = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> AnonymousPeak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        turn, workers = 0, list[int]()
+        while not self._over.wait(0.02):
+            self.own = max(self.own, _anonymous(os.getpid()))
+            if turn % 50 == 0:
+                below = psutil.Process().children(recursive=True)
+                workers = [one.pid for one in below if one.name().startswith("ray::TrainingW")]
+            self.worker = max([self.worker, *map(_anonymous, workers)])
+            turn += 1
+
+
+def _anonymous(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
+def _memory(folder: str, started: float) -> dict[str, Any]:
+    """Train on shards with two Ray workers and evaluate: memory of the process that runs the command, and of a worker.
+
+    Vectors are small, because they do not depend on the interactions.
+    """
+    from dpcml import DPCML, evaluate
+    from dpcml.data.shards import Shards
+    from dpcml.scale import RayRunner
+    from dpcml.utils.cluster import ray_session
+
+    with ray_session(cores=2):
+        before = _anonymous(os.getpid())
+        with AnonymousPeak() as memory:
+            shards = Shards.open(folder)
+            data, split = shards.interactions(), shards.split()
+            _ = data.content_hash
+            model = DPCML(dim=8, epochs=1, n_threads=1)
+            model.fit(split.train, split.valid, progress=False, runner=RayRunner(2))
+        with AnonymousPeak() as ranked:
+            evaluate(model, split.train, split.test, valid=split.valid, metrics=["NDCG@10"], n_threads=1)
+    return {
+        "interactions": data.n_positives,
+        "users": data.n_users,
+        "items": data.n_items,
+        "before_bytes": before,
+        "command_bytes": memory.own,
+        "worker_bytes": memory.worker,
+        "evaluate_bytes": ranked.own,
+    }
 
 
 def _epoch(folder: str, n_vectors: int, dim: int, started: float) -> dict[str, Any]:
@@ -283,7 +377,14 @@ def _ray(size: int, workers: list[int], started: float) -> dict[str, Any]:
     return found
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {"make": _make, "ingest": _ingest, "epoch": _epoch, "ray": _ray}
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "make": _make,
+    "same_users": _same_users,
+    "ingest": _ingest,
+    "memory": _memory,
+    "epoch": _epoch,
+    "ray": _ray,
+}
 
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(TASKS[sys.argv[1]](**json.loads(sys.argv[2]))) + "\n")

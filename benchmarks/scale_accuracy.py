@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from dpcml.data.split import by_ratio
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.models import create
 from dpcml.scale import RayRunner
+from dpcml.scale.collective import POWER
 from dpcml.utils.cluster import ray_session
 from dpcml.workflow import DataSource
 
@@ -22,6 +24,7 @@ def bench_scale_accuracy(
     *,
     workers: Sequence[int] = (2, 4),
     intervals: Sequence[float] = INTERVALS,
+    powers: Sequence[float] = (POWER,),
     seeds: int = 3,
     split_seed: int = 0,
     **changes: Any,
@@ -36,6 +39,8 @@ def bench_scale_accuracy(
         Numbers of workers; one process without Ray is always among the rows, as 0 workers.
     intervals
         Exchanges: after so many positives of a worker per item.
+    powers
+        How movements are added up, see ``sync_power`` of `dpcml.scale.RayRunner`: 0 is the sum, 1 the mean.
     seeds
         Runs of each setting.
     split_seed
@@ -46,26 +51,28 @@ def bench_scale_accuracy(
     Returns
     -------
     dict
-        ``rows``: workers, interval, ``sync_every`` in batches, and for each metric the values of all seeds, their mean
-        and standard deviation; ``difference`` of the mean to that of one process, in standard deviations of a seed.
+        ``rows``: workers, interval, ``sync_every`` in batches, ``sync_power``, and for each metric the values of all
+        seeds, their mean and standard deviation; ``difference`` of the mean to that of one process, in standard
+        deviations of a seed.
     """
     split = by_ratio(DataSource(data).read(), rng=split_seed)
     model = create("dpcml", **changes)
     batch, n_items = model.get_params()["batch_size"], split.train.n_items
-    settings = [(0, 0.0), *((count, interval) for count in workers for interval in intervals)]
+    settings = [(0, 0.0, 0.0), *product(workers, intervals, powers)]
     rows = list[dict[str, Any]]()
     with ray_session(cores=max(workers)):
-        for count, interval in settings:
+        for count, interval, power in settings:
             every = max(1, round(interval * n_items / batch))
             values: dict[str, list[float]] = {name: [] for name in METRICS}
             for seed in range(seeds):
                 one = create("dpcml", **changes, random_state=seed, n_threads=1)
-                runner = RayRunner(count, sync_every=every) if count else None
+                runner = RayRunner(count, sync_every=every, sync_power=power) if count else None
                 one.fit(split.train, valid=split.valid, progress=False, runner=runner)
                 report = evaluate(one, split.train, split.test, valid=split.valid, metrics=METRICS)
                 for name in METRICS:
                     values[name].append(report.metrics[name])
-            rows.append({"workers": count, "interval": interval, "sync_every": every if count else None, **values})
+            how = {"sync_every": every, "sync_power": power} if count else {"sync_every": None, "sync_power": None}
+            rows.append({"workers": count, "interval": interval, **how, **values})
     return {
         "data": data,
         "users": split.train.n_users,

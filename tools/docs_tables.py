@@ -186,6 +186,22 @@ def scale() -> str:
             for one in f["train"]
         ],
     )
+    memory = table(
+        [
+            "the same users and items: interactions",
+            "ingest, MB",
+            "train, two Ray workers: the command, MB",
+            "a worker, MB",
+            "evaluate, MB",
+        ],
+        [
+            [
+                f"{one['interactions']:,}",
+                *(number(one[f"{name}_bytes"] / 1e6) for name in ("ingest", "command", "worker", "evaluate")),
+            ]
+            for one in f["memory"]
+        ],
+    )
     ray, machine = f["ray"], f["machine"]
     compared = table(
         [f"{ray['positives']:,} positives, {ray['epochs']} epochs", "seconds in all", "seconds of the best epoch"],
@@ -225,29 +241,34 @@ def scale() -> str:
         f" measured on a machine with {ray['cores']} cores and other load. The model is fitted on points up to about"
         " 10^6 positives; the larger ones check it. Predictions are of an epoch with 40 interactions per user, 10^6"
         f" items, C = 5, d = 100, on machines with {machine['cores']} cores and {machine['gigabits']:.0f} Gbit/s, where"
-        " threads share the work evenly.",
+        " threads share the work evenly. The second table is of anonymous memory, without pages of mapped files, which"
+        f" the system can take back; before it reads anything, the command on Ray has"
+        f" {number(f['memory'][0]['before_bytes'] / 1e6)} MB.",
     )
-    return f"{ingests}\n{trains}\n{compared}\n{predicted}{note}"
+    return f"{ingests}\n{memory}\n{trains}\n{compared}\n{predicted}{note}"
 
 
 def scale_accuracy() -> str:
-    """Return accuracy with several workers against the interval of exchange."""
+    """Return accuracy with several workers against the interval and the rule of exchange."""
     f = measured("ray-accuracy")
     rows = [
         [
             one["data"],
             row["workers"] or "one process",
             row["sync_every"] or "",
+            f"{row['sync_power']:g}" if row["workers"] else "",
             *(f"{row['mean'][name]:.4f}" for name in ("NDCG@10", "R@10", "P@3")),
             "" if row["workers"] else f"{row['seed_deviation']['NDCG@10']:.4f}",
         ]
         for one in f["sets"]
         for row in one["rows"]
     ]
-    head = ["data", "workers", "batches between exchanges", "NDCG@10", "R@10", "P@3", "deviation of a seed, NDCG@10"]
+    head = ["data", "workers", "batches between exchanges", "power", "NDCG@10", "R@10", "P@3", "deviation, NDCG@10"]
     seeds = ", ".join(f"{one['data']} {one['seeds']}" for one in f["sets"])
     return table(head, rows) + source(
-        "ray-accuracy", f"DPCML, strict protocol, split seed 0, means over seeds ({seeds})."
+        "ray-accuracy",
+        f"DPCML, strict protocol, split seed 0, means over seeds ({seeds}). Power: of the number of workers by which"
+        " their movements are divided, 0 for the sum, 1 for the mean.",
     )
 
 

@@ -1,24 +1,25 @@
+import os
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
 from dpcml import DPCML, Interactions
+from dpcml.utils.cluster import ray_session
+from dpcml.utils.errors import DataError
 
 
 @pytest.fixture(scope="session")
 def ray_cluster():
     """Ray on this machine, once for all tests: four logical cores."""
-    ray = pytest.importorskip("ray")
-    import os
-
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    pytest.importorskip("ray")
     os.environ.setdefault("RAY_worker_niceness", "0")  # not 15: other tests must not starve the workers
-    try:
-        ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:  # it gives a node 30 seconds to start, which a busy machine may not have
-        ray.shutdown()
-        pytest.skip(f"Ray does not start here: {error}")
-    yield ray
-    ray.shutdown()
+    with ExitStack() as stack:
+        try:
+            ray = stack.enter_context(ray_session("local", cores=4))
+        except DataError as error:  # a busy machine
+            pytest.skip(str(error))
+        yield ray
 
 
 @pytest.fixture(scope="session")

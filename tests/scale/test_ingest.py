@@ -1,4 +1,7 @@
+import errno
+import io
 import json
+import pickle
 
 import numpy as np
 import polars as pl
@@ -7,7 +10,7 @@ import pytest
 from dpcml import DataError, Interactions, ParameterError
 from dpcml.data.datasets import load_dataset
 from dpcml.data.prepare import Rules
-from dpcml.data.shards import Shards
+from dpcml.data.shards import Shards, received, to_send
 from dpcml.scale.ingestion import ingest
 from dpcml.utils.errors import RecoveryWarning
 
@@ -79,11 +82,35 @@ def test_the_split_is_by_pair_and_everybody_trains(tmp_path, frame):
     assert test_pairs(other) != test_pairs(folder)
 
 
-def test_some_shards_of_one_part(tmp_path, frame):
+def test_another_process_gets_the_place_of_its_users_and_reads_their_shards(tmp_path, frame):
+    folder = ingest(written(frame, tmp_path), tmp_path / "shards", rules=Rules(min_rating=3), shard_rows=500)
+    train = Shards.open(folder).interactions("train")
+    for first, last in [(0, train.n_users), (7, 150), (30, 31)]:
+        some = train.users_between(first, last)
+        sent = pickle.dumps(to_send(some))
+        assert len(sent) < 500
+        found = received(pickle.loads(sent))
+        assert found.content_hash == some.content_hash
+        assert (found.low_rated != some.low_rated).nnz == 0
+        assert found.users_between(0, 1).content_hash == train.users_between(first, first + 1).content_hash
+    less = train.select(train.indices != 3)  # no longer what the shards hold
+    assert to_send(less) is less
+    assert received(None) is to_send(None) is None
+    sent = to_send(train)
+    ingest(written(frame[:2000], tmp_path), folder)
+    with pytest.raises(DataError, match="holds other shards than where the command runs"):
+        received(sent)
+
+
+def test_no_room_for_the_positives_of_all_shards(tmp_path, frame, monkeypatch):
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
     shards = Shards.open(ingest(written(frame, tmp_path), tmp_path / "shards", shard_rows=500))
-    train = shards.interactions("train")
-    first = shards.manifest["shards"][0]["users"]
-    assert shards.interactions("train", last=1).content_hash == train.users_between(0, first).content_hash
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
+    with pytest.raises(DataError, match=r"no room for .* bytes while the shards are read \(No space left"):
+        shards.interactions()
 
 
 def test_other_verbs_read_shards(tmp_path, frame):

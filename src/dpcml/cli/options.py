@@ -120,7 +120,7 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def on_ray(engine: str, **only_ray: Any) -> bool:
-    """Return whether the engine is Ray; an option that only Ray has is an error without it.
+    """Return whether the engine is Ray, and its cluster is there; an option that only Ray has is an error without it.
 
     Examples
     --------
@@ -137,6 +137,10 @@ def on_ray(engine: str, **only_ray: Any) -> bool:
     for name, value in only_ray.items():
         if engine == "local" and value is not None:
             raise ParameterError(f"--{name.replace('_', '-')} {value} needs --engine ray")
+    if engine == "ray":
+        from dpcml.utils.cluster import check_address
+
+        check_address(only_ray.get("address"))
     return engine == "ray"
 
 

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dpcml.data.csr import below_threshold, check_codes, csr_of_pairs, matrix_entries, pair_sums, pairs_without
+from dpcml.data.csr import (
+    below_threshold,
+    check_codes,
+    csr_of_pairs,
+    matrix_entries,
+    pair_sums,
+    pairs_without,
+    take_rows,
+)
 from dpcml.data.items import ItemTable, id_array, id_row, known, unique_ids
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
 from dpcml.utils.checks import check_positions
@@ -21,6 +29,8 @@ from dpcml.utils.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from dpcml.data.split import Split
+
+COUNTED = 2**22  # positives at once: NumPy counts in a copy of twice the size
 
 
 @dataclass(frozen=True)
@@ -309,7 +319,10 @@ class Interactions:
     @property
     def per_item(self) -> IntArray:
         """Users of each item; shape (items,)."""
-        return np.bincount(self.indices, minlength=self.n_items)
+        found = np.zeros(self.n_items, dtype=np.int64)
+        for first in range(0, self.n_positives, COUNTED):
+            found += np.bincount(self.indices[first : first + COUNTED], minlength=self.n_items)
+        return found
 
     @property
     def rows(self) -> IntArray:
@@ -405,6 +418,19 @@ class Interactions:
             low_rated=None if self.low_rated is None else self.low_rated[first:last],
             weights=None if self.weights is None else self.weights[begin:end],
         )
+
+    def take_users(self, rows: IntArray) -> Interactions:
+        """Return some rows over all items, without times, weights and low ratings; this object if they are all.
+
+        Examples
+        --------
+        >>> Interactions.from_csr(np.eye(4)).take_users(np.array([1, 3])).csr.toarray()
+        array([[0., 1., 0., 0.],
+               [0., 0., 0., 1.]], dtype=float32)
+        """
+        if len(rows) == self.n_users and (np.diff(rows) == 1).all():
+            return self
+        return Interactions(*take_rows(self.indptr, self.indices, rows), self.user_ids[rows], self.items)
 
     def user_rows(self, ids: Sequence[Any] | Array) -> IntArray:
         """Return the row of each external user id, or say which id is unknown."""

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
@@ -143,10 +146,19 @@ class Shards:
         """The items, in the order of their ids."""
         return ItemTable(_ids(self._arrays(ITEMS), "item_ids"))
 
-    def interactions(self, *parts: str, first: int = 0, last: int | None = None) -> Interactions:
-        """Return the positives of some parts, all by default, of the users of the shards ``first`` to ``last``.
+    @cached_property
+    def user_ids(self) -> Array:
+        """Ids of all users."""
+        return self._user_ids(0, self.n_users)
 
-        A single part of a single shard stays mapped; anything else is copied into memory.
+    def _user_ids(self, first: int, last: int) -> Array:
+        ids = [np.array(_ids(arrays, "user_ids")[a:b]) for arrays, a, b in self._mapped(first, last)]
+        return np.concatenate(ids)
+
+    def interactions(self, *parts: str, first: int = 0, last: int | None = None) -> Interactions:
+        """Return the positives of some parts, all by default, of the users ``first`` to ``last``, the latter excluded.
+
+        Positives of all users are in a file without a name that is mapped: memory that the system can take back.
 
         Examples
         --------
@@ -158,24 +170,90 @@ class Shards:
         ...     Shards.open(ingest([f"{place}/likes.parquet"], f"{place}/shards")).interactions()
         Interactions(2 users, 2 items, 3 positives)
         """
-        entries = self.manifest["shards"][first:last]
-        found = [self._arrays(entry["file"]) for entry in entries]
-        wanted = parts or PARTS
-        likes = [_merged([_csr(arrays, part) for part in wanted]) for arrays in found]
-        indptr, indices = _stacked(likes)
+        end = self.n_users if last is None else last
+        whole, wanted = (first, end) == (0, self.n_users), parts or PARTS
+
+        def stacked(*names: str) -> tuple[IntArray, IntArray]:
+            each = self._mapped(first, end)
+            return _stacked(
+                (_merged([_csr(arrays, name, a, b) for name in names]) for arrays, a, b in each),
+                self.folder if whole else None,
+            )
+
+        indptr, indices = stacked(*wanted)
+        ends, pairs = stacked(LOW)
         low = None
-        if any(f"{LOW}.indptr" in arrays for arrays in found):
-            ends, pairs = _stacked([_csr(arrays, LOW) for arrays in found])
+        if len(pairs):
             ones = np.ones(len(pairs), dtype=bool)
-            low = sparse.csr_array((ones, pairs, ends), shape=(len(ends) - 1, len(self.items))) if len(pairs) else None
-        ids = np.concatenate([_ids(arrays, "user_ids") for arrays in found])
+            low = sparse.csr_array((ones, pairs, ends), shape=(len(ends) - 1, len(self.items)))
+        ids = self.user_ids if whole else self._user_ids(first, end)
         done = Preparation(**{**self.manifest["preparation"], "notes": tuple(self.manifest["preparation"]["notes"])})
         hashed = None if not parts else self.manifest["split"]["hash"]
-        return Interactions(indptr, indices, ids, self.items, preparation=done, split_hash=hashed, low_rated=low)
+        found = StoredInteractions(indptr, indices, ids, self.items, preparation=done, split_hash=hashed, low_rated=low)
+        place = Place(str(self.folder.absolute()), self.manifest["split"]["hash"], parts, first, end)
+        object.__setattr__(found, "place", place)
+        return found
+
+    def _mapped(self, first: int, last: int) -> Iterator[tuple[dict[str, Array], int, int]]:
+        """Yield the arrays of each shard that has some of the users, and which of its rows they are.
+
+        One file at a time is open: there may be more shards than a process may open.
+        """
+        begin = 0
+        for entry in self.manifest["shards"]:
+            end = begin + entry["users"]
+            if first < end and last > begin:
+                yield self._arrays(entry["file"]), max(first - begin, 0), min(last, end) - begin
+            begin = end
 
     def split(self) -> Split:
         """Return the parts of all users, as the hash has split them."""
         return Split(tuple(self.interactions(part) for part in PARTS), self.manifest["split"]["rule"])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where positives of some users are: what another process gets in place of them."""
+
+    folder: str
+    split_hash: str
+    parts: tuple[str, ...]
+    first: int
+    last: int
+
+    def read(self) -> Interactions:
+        """Return the positives."""
+        shards = Shards.open(self.folder)
+        if shards.manifest["split"]["hash"] != self.split_hash:
+            raise DataError(
+                f"{self.folder}: holds other shards than where the command runs; all machines must see the same"
+            )
+        return shards.interactions(*self.parts, first=self.first, last=self.last)
+
+
+class StoredInteractions(Interactions):
+    """Positives of users in a folder of shards, which know their place."""
+
+    place: Place | None = None  # None for positives that were changed since
+
+    def users_between(self, first: int, last: int) -> Interactions:
+        """Return the rows ``first`` to ``last``, the latter not included, over all items."""
+        found = super().users_between(first, last)
+        if self.place is not None:
+            begin = self.place.first
+            object.__setattr__(found, "place", replace(self.place, first=begin + first, last=begin + last))
+        return found
+
+
+def to_send(data: Interactions | None) -> Interactions | Place | None:
+    """Return what to send to a process that needs the data: their place if they are in shards."""
+    place = data.place if isinstance(data, StoredInteractions) else None
+    return data if place is None else place
+
+
+def received(sent: Interactions | Place | None) -> Interactions | None:
+    """Return the data that `to_send` was given."""
+    return sent.read() if isinstance(sent, Place) else sent
 
 
 def encoded(name: str, ids: Array) -> dict[str, Array]:
@@ -201,8 +279,9 @@ def _ids(arrays: dict[str, Array], name: str) -> Array:
     return np.array(words, dtype=object)
 
 
-def _csr(arrays: dict[str, Array], part: str) -> tuple[IntArray, IntArray]:
-    return arrays[f"{part}.indptr"], arrays[f"{part}.indices"]
+def _csr(arrays: dict[str, Array], part: str, first: int, last: int) -> tuple[IntArray, IntArray]:
+    ends = arrays[f"{part}.indptr"][first : last + 1]
+    return ends - ends[0], arrays[f"{part}.indices"][ends[0] : ends[-1]]
 
 
 def _merged(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
@@ -215,10 +294,32 @@ def _merged(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntAr
     return indptr, columns[np.lexsort((columns, rows))]
 
 
-def _stacked(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Return the CSR of all users from those of consecutive ones."""
-    if len(parts) == 1:
-        return parts[0]
-    starts = np.cumsum([0, *(int(ends[-1]) for ends, _ in parts)])
-    indptr = [ends[1:] + start for (ends, _), start in zip(parts, starts, strict=False)]
-    return np.concatenate([[0], *indptr]), np.concatenate([indices for _, indices in parts])
+def _stacked(parts: Iterator[tuple[IntArray, IntArray]], folder: Path | None) -> tuple[IntArray, IntArray]:
+    """Return the CSR of all users from those of consecutive ones, its positions in memory or in a file of a folder."""
+    ends, found, total = [np.zeros(1, dtype=np.int64)], list[IntArray](), 0
+    with ExitStack() as stack:
+        file = None if folder is None else stack.enter_context(_unnamed(folder))
+        for indptr, indices in parts:
+            ends.append(indptr[1:] + total)
+            total += len(indices)
+            if file is None:
+                found.append(np.array(indices))
+                continue
+            try:
+                file.write(np.ascontiguousarray(indices).data)
+                file.flush()
+            except OSError as error:
+                raise DataError(
+                    f"{folder}: no room for {4 * total:,} bytes while the shards are read ({error.strerror}); make some"
+                ) from None
+        if file is not None and total:
+            found.append(np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.int32))
+    return np.concatenate(ends), found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.int32), *found])
+
+
+def _unnamed(folder: Path) -> IO[bytes]:
+    """Return a file that is gone when nobody has it open, on the disk of the shards if it can be written to."""
+    try:
+        return tempfile.TemporaryFile(dir=folder)
+    except OSError:
+        return tempfile.TemporaryFile()

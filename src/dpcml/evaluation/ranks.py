@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
+from dpcml.data.csr import csr_of_pairs, take_rows
 from dpcml.data.interactions import Interactions
 from dpcml.kernels import ranking
-from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray, frozen
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.threads import over_rows
 
 BLOCK_BYTES = 32 * 2**20  # scores held at once
+CHECKED = 2**22  # training positives that are compared with held-out ones at once
 
 
 class Scorer(Protocol):
@@ -161,41 +164,42 @@ def rank_held_out(
     >>> rank_held_out(Popularity().fit(train), train, test).rank
     array([1., 1.])
     """
-    masked = _masked(train, test, also_masked)
-    ahead = np.zeros(test.n_positives, dtype=np.int32)
-    tied = np.zeros(test.n_positives, dtype=np.int32)
+    parts = [train]
+    if also_masked is not None:
+        _check_shape("validation", also_masked, test)
+        parts.append(also_masked)
+    for part in parts:
+        check_held_out(part, test)
     chosen = _with_held_out(test, users)
+    indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(test.per_user[chosen])])
+    items, ahead, tied = (np.zeros(indptr[-1], dtype=np.int32) for _ in range(3))
+    n_masked = np.zeros(len(chosen), dtype=np.int64)
     best = np.empty((len(chosen), min(top, test.n_items)), dtype=np.int64)
     best_scores = np.empty(best.shape, dtype=np.float32)
     block = max(1, BLOCK_BYTES // (4 * max(test.n_items, 1)))
     for first in range(0, len(chosen), block):
         some = chosen[first : first + block]
         scores = _scores(model, some, test.n_items)
+        place = slice(indptr[first], indptr[first + len(some)])
+        held_ptr, items[place] = take_rows(test.indptr, test.indices, some)
+        seen_ptr, seen = _masked(parts, some)
+        n_masked[first : first + block] = np.diff(seen_ptr)
+        known = frozen(seen_ptr), frozen(seen)
+        given = np.arange(len(some)), *known, frozen(held_ptr), frozen(items[place]), ahead[place], tied[place]
         out = best[first : first + block], best_scores[first : first + block]
         numbers: list[bool] = []
 
         def work(start: int, stop: int) -> None:
-            csrs = masked.indptr, masked.indices, test.indptr, test.indices
-            numbers.append(ranking.rank_counts(scores, some, *csrs, ahead, tied, start, stop))  # noqa: B023
-            ranking.top_k(scores, some, masked.indptr, masked.indices, *out, start, stop)  # noqa: B023
+            numbers.append(ranking.rank_counts(scores, *given, start, stop))  # noqa: B023
+            ranking.top_k(scores, given[0], *known, *out, start, stop)  # noqa: B023
 
         over_rows(work, len(some), n_threads)
         if not all(numbers):
             raise DataError(
                 f"{type(model).__name__} scored NaN for an item: scores must be numbers; check the training"
             )
-    kept = np.zeros(test.n_users, dtype=bool)
-    kept[chosen] = True
-    mine = kept[test.rows]
-    return Ranks(
-        users=chosen,
-        indptr=np.concatenate([[0], np.cumsum(test.per_user[chosen])]),
-        items=test.indices[mine],
-        ahead=ahead[mine],
-        tied=tied[mine],
-        candidates=test.n_items - masked.per_user[chosen],
-        top=best,
-    )
+    candidates = test.n_items - n_masked
+    return Ranks(users=chosen, indptr=indptr, items=items, ahead=ahead, tied=tied, candidates=candidates, top=best)
 
 
 def check_held_out(train: Interactions, held: Interactions) -> None:
@@ -210,12 +214,21 @@ def check_held_out(train: Interactions, held: Interactions) -> None:
     dpcml.utils.errors.DataError: 3 held-out positives are training or validation positives too: parts must not overlap
     """
     _check_shape("train", train, held)
-    known, asked = (part.rows * part.n_items + part.indices for part in (train, held))  # both ascend
-    shared = int((np.append(known, -1)[np.searchsorted(known, asked)] == asked).sum())
+    cuts = np.searchsorted(train.indptr, np.arange(CHECKED, train.n_positives, CHECKED))
+    shared = 0
+    for first, last in pairwise([0, *cuts.tolist(), train.n_users]):
+        known, asked = (_keys(part, first, last) for part in (train, held))  # both ascend
+        shared += int((np.append(known, -1)[np.searchsorted(known, asked)] == asked).sum())
     if shared:
         raise DataError(
             f"{shared:,} held-out positives are training or validation positives too: parts must not overlap"
         )
+
+
+def _keys(part: Interactions, first: int, last: int) -> IntArray:
+    """Return a number for each positive of some users, ascending."""
+    rows = np.repeat(np.arange(first, last), np.diff(part.indptr[first : last + 1]))
+    return rows * part.n_items + part.indices[part.indptr[first] : part.indptr[last]]
 
 
 def _check_shape(name: str, part: Interactions, held: Interactions) -> None:
@@ -225,16 +238,14 @@ def _check_shape(name: str, part: Interactions, held: Interactions) -> None:
         )
 
 
-def _masked(train: Interactions, test: Interactions, also: Interactions | None) -> Interactions:
-    """Return all positives that are no candidates, after a check that no held-out item is among them."""
-    masked = train
-    if also is not None:
-        _check_shape("validation", also, test)
-        _check_shape("train", train, test)
-        rows, columns = np.concatenate([train.rows, also.rows]), np.concatenate([train.indices, also.indices])
-        masked = Interactions.from_codes(rows, columns, train.user_ids, train.items)
-    check_held_out(masked, test)
-    return masked
+def _masked(parts: Sequence[Interactions], users: IntArray) -> tuple[IntArray, IntArray]:
+    """Return row pointers and positions of the items that are no candidates of some users."""
+    found = [take_rows(part.indptr, part.indices, users) for part in parts]
+    if len(found) == 1:
+        return found[0]
+    rows = np.concatenate([np.repeat(np.arange(len(users)), np.diff(indptr)) for indptr, _ in found])
+    columns = np.concatenate([indices for _, indices in found])
+    return csr_of_pairs(rows, columns, (len(users), parts[0].n_items))[:2]
 
 
 def _with_held_out(test: Interactions, users: IntArray | None) -> IntArray:

@@ -17,7 +17,7 @@ from dpcml.models.adaptive import best_popularity, default_margin, lift, repeat_
 from dpcml.models.background import compile_in_background
 from dpcml.models.base import Recommender
 from dpcml.models.incremental import fold_in_solver, fold_users, grow
-from dpcml.models.runners import Runner, runner_of, train_here
+from dpcml.models.runners import Runner, runner_of, searched, train_here
 from dpcml.retrieval.ann import ItemSearch
 from dpcml.retrieval.aspects import VectorAspects
 from dpcml.retrieval.content import ContentRidge
@@ -197,7 +197,7 @@ class MultiInterest(Recommender):
         if runner is None:
             self.compile_ahead(train)  # unless the validation part wants more vectors, it is the right kernel
         with working("numbers of vectors", options.progress):
-            self._adapt(train, valid)
+            self._adapt(*searched(runner, train, valid))
         run: Runner = runner or train_here
         users, items, self.history_ = run(self, train, valid, options)
         if self._lifted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dpcml.data.interactions import Interactions
 from dpcml.retrieval.exact import nearest_scores
@@ -25,6 +25,14 @@ class Runner(Protocol):
         """Return the trained vectors of users and items, and the history."""
 
 
+@runtime_checkable
+class SamplingRunner(Protocol):
+    """A runner for data of any size: what `fit` finds before training it finds on a part of the users."""
+
+    def sample(self, train: Interactions) -> IntArray:
+        """Return the rows of the users."""
+
+
 @dataclass(frozen=True)
 class RunOptions(FitOptions):
     """The keywords of ``fit``, with the runner."""
@@ -41,6 +49,23 @@ def runner_of(options: FitOptions) -> Runner | None:
     True
     """
     return options.runner if isinstance(options, RunOptions) else None
+
+
+def searched(
+    runner: Runner | None, train: Interactions, valid: Interactions | None
+) -> tuple[Interactions, Interactions | None]:
+    """Return the users by whom settings are found: all of them, or the sample of a runner for large data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> searched(None, Interactions.from_csr(np.eye(3)), None)
+    (Interactions(3 users, 3 items, 3 positives), None)
+    """
+    if not isinstance(runner, SamplingRunner):
+        return train, valid
+    rows = runner.sample(train)
+    return train.take_users(rows), None if valid is None else valid.take_users(rows)
 
 
 @dataclass(frozen=True)

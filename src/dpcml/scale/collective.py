@@ -11,6 +11,7 @@ from dpcml.kernels.optimizer import EmbeddingTable
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.packages import require
 
+POWER = 0.5  # of the number of workers that have moved an item, by which their movements are divided
 MEET_SECONDS = 600  # that a worker waits for the others at the start; Ray's own 30 are too few on a busy machine
 
 
@@ -102,9 +103,9 @@ class RayGroup:
 class ItemSync:
     """Shares item vectors: after some batches, each worker gets the movements of all.
 
-    The movements of an item since the last time are added up and divided by the root of the number of workers that
-    have moved it. A mean would slow down items that few users like, a sum would overshoot for those that all workers
-    move in the same direction. The moments of the optimizer stay with the worker.
+    The movements of an item since the last time are added up and divided by a power of the number of workers that have
+    moved it. A mean (power 1) slows down what the workers learn, a sum (power 0) overshoots where they move an item in
+    the same direction; the root is between. The moments of the optimizer stay with the worker.
 
     Parameters
     ----------
@@ -116,10 +117,14 @@ class ItemSync:
         Batches of this worker in an epoch.
     on_sphere
         Items stay on the unit sphere, else in the ball.
+    power
+        Of the number of workers.
     """
 
-    def __init__(self, group: Group, every: int, n_batches: int, on_sphere: bool) -> None:
+    def __init__(self, group: Group, every: int, n_batches: int, on_sphere: bool, power: float = POWER) -> None:
         self.every = every
+        powers = np.maximum(np.arange(group.size + 1), 1).astype(np.float64) ** power
+        self._divisors = powers.astype(np.float32)  # the last bits of a power differ between processors
         self.rounds = largest(group, -(-n_batches // every))
         self._group, self._on_sphere = group, on_sphere
         self._before = np.zeros((0, 0), dtype=np.float32)
@@ -135,8 +140,8 @@ class ItemSync:
         np.subtract(items.vectors, self._before, out=moved[:, :width])
         moved[:, width] = moved[:, :width].any(axis=1)
         self._group.sum(moved)
-        movers = np.sqrt(np.maximum(moved[:, width:], 1))
-        items.vectors[...] = self._before + moved[:, :width] / movers
+        movers = moved[:, width].astype(np.int64)
+        items.vectors[...] = self._before + moved[:, :width] / self._divisors[movers][:, None]
         items.squares[...] = project(items.vectors, self._on_sphere)
         self._before[...] = items.vectors
 

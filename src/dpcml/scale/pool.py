@@ -29,13 +29,13 @@ class ModelWorker:
         self._folder, self._expected = folder, expected
         self._model: Recommender | None = None
 
-    def run(self, task: Task, arguments: tuple[Any, ...], *shared: Any) -> Any:
+    def run(self, task: Task, arguments: tuple[Any, ...]) -> Any:
         """Return what a task gives."""
         check_version(self._expected)
         if self._model is None:
             self._model = storage.load(self._folder, check=False)
         try:
-            return task(self._model, *arguments, *shared)
+            return task(self._model, *arguments)
         except MemoryError as error:
             raise DataError(out_of_memory(str(error))) from None
 
@@ -47,7 +47,6 @@ def map_model(
     *,
     workers: int,
     address: str | None = None,
-    shared: tuple[Any, ...] = (),
     n_threads: int | None = None,
 ) -> Iterator[Any]:
     """Yield what a task gives for each of some arguments, in their order, computed by workers that have a model.
@@ -59,13 +58,11 @@ def map_model(
     folder
         A saved model; all machines must see it there.
     task
-        A function of the model, the arguments and what is shared.
+        A function of the model and the arguments.
     arguments
         One tuple for each call.
     workers, address
         See `dpcml.scale.RayRunner`.
-    shared
-        Further arguments, the same for all calls; they are sent to each machine once.
     n_threads
         Threads of a worker; by default the cores divided by the workers.
     """
@@ -75,11 +72,10 @@ def map_model(
         options = {"num_cpus": threads, "max_restarts": RETRIES, "max_task_retries": RETRIES}
         kind = ray.remote(**options, scheduling_strategy="SPREAD")(ModelWorker)
         crew = [kind.remote(str(folder), version(), threads) for _ in range(workers)]
-        refs = [ray.put(one) for one in shared]
         errors = ray.exceptions
         try:
             pool = ray.util.ActorPool(crew)
-            yield from pool.map(lambda one, given: one.run.remote(task, given, *refs), list(arguments))
+            yield from pool.map(lambda one, given: one.run.remote(task, given), list(arguments))
         except errors.RayTaskError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, DpcmlError):

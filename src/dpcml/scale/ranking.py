@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpcml.data.interactions import Interactions
+from dpcml.data.shards import Place, received, to_send
 from dpcml.evaluation.ranks import BLOCK_BYTES, Ranks, Scorer, rank_held_out
 from dpcml.scale.pool import map_model
-from dpcml.utils.arrays import IntArray
+from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.checks import at_least
 from dpcml.utils.files import full_path
 
@@ -53,16 +53,38 @@ class RayRanking:
         rows = np.flatnonzero(test.per_user) if users is None else np.unique(np.asarray(users))
         block = max(1, BLOCK_BYTES // (4 * max(test.n_items, 1)))  # the blocks of a single process: the same bits
         step = -(-len(rows) // (block * TASKS_PER_WORKER * self.workers)) * block
-        edges = [*range(0, len(rows), max(step, 1)), len(rows)]
-        tasks = [(rows[first:last], top) for first, last in pairwise(edges)] or [(rows, top)]
+        parts = train, test, also_masked
+        tasks = []
+        for begin in range(0, len(rows), max(step, 1)):
+            some = rows[begin : begin + step]
+            first, last = int(some[0]), int(some[-1]) + 1
+            mine = [to_send(part and part.users_between(first, last)) for part in parts]
+            tasks.append((first, some - first, top, *mine))
         given: dict[str, Any] = {"workers": self.workers, "address": self.address, "n_threads": n_threads}
-        shared = (train, test, also_masked)
-        return joined(list(map_model(full_path(self.folder), rank_some, tasks, shared=shared, **given)))
+        if not tasks:  # nobody has a held-out item
+            return rank_held_out(model, train, test, also_masked=also_masked, users=rows, top=top)
+        return joined(list(map_model(full_path(self.folder), rank_some, tasks, **given)))
 
 
-def rank_some(model: Any, users: IntArray, top: int, train: Interactions, test: Interactions, also: Any) -> Ranks:
-    """Return the ranks of some users."""
-    return rank_held_out(model, train, test, also_masked=also, users=users, top=top)
+@dataclass(frozen=True)
+class UsersFrom:
+    """The scores of a model for users from some row on."""
+
+    model: Scorer
+    first: int
+
+    def score(self, users: IntArray) -> FloatArray:
+        """Return scores of shape (users, items)."""
+        return self.model.score(users + self.first)
+
+
+def rank_some(model: Any, first: int, users: IntArray, top: int, *parts: Interactions | Place | None) -> Ranks:
+    """Return the ranks of some users; the parts (training, test, also masked) begin with user ``first``."""
+    train, test, also = map(received, parts)
+    assert train is not None
+    assert test is not None
+    found = rank_held_out(UsersFrom(model, first), train, test, also_masked=also, users=users, top=top)
+    return replace(found, users=found.users + first)
 
 
 def joined(parts: list[Ranks]) -> Ranks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 import warnings
 from collections.abc import Sequence
@@ -15,15 +16,16 @@ from typing import Any
 import numpy as np
 
 from dpcml.data.interactions import Interactions
+from dpcml.data.shards import Place, received, to_send
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.scale.collective import Alone, LostWorkerError, RayGroup
+from dpcml.scale.collective import POWER, Alone, LostWorkerError, RayGroup
 from dpcml.scale.engine import weight_mean
-from dpcml.scale.start import item_start
+from dpcml.scale.start import item_start, sample
 from dpcml.scale.worker import Trained, TrainingJob, check_version, run
 from dpcml.training.progress import Progress
 from dpcml.training.trainer import FitOptions, History, Trainer
-from dpcml.utils.arrays import FloatArray
-from dpcml.utils.checks import at_least
+from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.checks import at_least, share
 from dpcml.utils.cluster import ray_session
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.files import full_path
@@ -57,6 +59,9 @@ class RayRunner:
     sync_every
         Batches of each worker between two exchanges; by default so many that a worker has seen as many positives as
         there are items. Then an exchange costs about the same per positive, however large the catalogue is.
+    sync_power
+        The movements of an item are added up and divided by the number of workers that moved it to this power, from 0
+        (their sum) to 1 (their mean).
 
     Examples
     --------
@@ -71,15 +76,21 @@ class RayRunner:
     workers: int
     address: str | None = None
     sync_every: int | None = None
+    sync_power: float = POWER
 
     def __post_init__(self) -> None:
         at_least("workers", self.workers, 1)
+        share("sync_power", self.sync_power)
         if self.sync_every is not None:
             at_least("sync_every", self.sync_every, 1)
 
     def interval(self, n_items: int, batch_size: int) -> int:
         """Return the batches between two exchanges."""
         return self.sync_every or max(1, round(n_items / batch_size))
+
+    def sample(self, train: Interactions) -> IntArray:
+        """Return the users by whom numbers of vectors and initial items are found; all of them for one worker."""
+        return np.arange(train.n_users) if self.workers == 1 else sample(train)
 
     def __call__(
         self, model: MultiInterest, train: Interactions, valid: Interactions | None, options: FitOptions
@@ -93,7 +104,7 @@ class RayRunner:
         with ray_session(self.address, cores=self.workers * threads) as ray:
             check_cores(ray, self.workers, threads)
             parts = [
-                [None if one is None else ray.put(one.users_between(first, last)) for one in (train, valid)]
+                [None if one is None else ray.put(to_send(one.users_between(first, last))) for one in (train, valid)]
                 for first, last in pairwise(cuts)
             ]
             progress = Progress(_last_epoch(model), positives=train.n_positives, shown=options.progress)
@@ -143,6 +154,7 @@ def _job(
         "valid": None if valid is None else valid.content_hash,
         "workers": runner.workers,
         "sync_every": sync_every,
+        "sync_power": runner.sync_power,
     }
     return TrainingJob(
         model=model,
@@ -152,6 +164,7 @@ def _job(
         mean_weight=weight_mean(train),
         positives=train.n_positives,
         sync_every=sync_every,
+        sync_power=runner.sync_power,
         checkpoint=checkpoint,
         resume=options.resume,
         identity=identity,
@@ -185,9 +198,11 @@ class TrainingWorker:
         """Check that the worker can work."""
         check_version(expected)
 
-    def train(self, job: TrainingJob, train: Interactions, valid: Interactions | None) -> Trained:
-        """Train in step with the others."""
+    def train(self, job: TrainingJob, *parts: Interactions | Place | None) -> Trained:
+        """Train in step with the others, on a training and a validation part of its users."""
         try:
+            train, valid = map(received, parts)
+            assert train is not None
             group = Alone() if self._size == 1 else RayGroup(self._rank, self._size, self._name)
             return run(job, group, train, valid, note=self._note)
         except MemoryError as error:
@@ -230,21 +245,44 @@ class _Workers:
         raise AssertionError("unreachable")
 
     def _attempt(self, job: TrainingJob) -> list[Trained]:
-        ray, size, name = self._ray, len(self._parts), f"dpcml-{uuid.uuid4().hex}"
-        kind = ray.remote(num_cpus=self._threads, max_concurrency=2, scheduling_strategy="SPREAD")(TrainingWorker)
-        crew = [kind.remote(rank, size, name, self._threads) for rank in range(size)]
+        name = f"dpcml-{uuid.uuid4().hex}"
+        crew = self._start(name, job.version)
         try:
-            self._ready(crew, job.version)
-            shared = ray.put(job)
+            shared = self._ray.put(job)
             runs = [one.train.remote(shared, *part) for one, part in zip(crew, self._parts, strict=True)]
             return self._results(crew, runs)
         finally:
-            for one in crew:
-                ray.kill(one)
+            self._end(crew)
 
-    def _ready(self, crew: Sequence[Any], expected: str) -> None:
+    def _start(self, name: str, expected: str) -> list[Any]:
+        """Return workers that are all there; one that dies before it has begun is replaced, and no loss of training.
+
+        Ray takes seconds to see that a node is dead, and may place a worker there meanwhile.
+        """
+        size, deadline = len(self._parts), time.monotonic() + WAIT_SECONDS
+        kind = self._ray.remote(num_cpus=self._threads, max_concurrency=2, scheduling_strategy="SPREAD")(TrainingWorker)
+        while True:
+            crew = [kind.remote(rank, size, name, self._threads) for rank in range(size)]
+            try:
+                self._ready(crew, expected, deadline)
+                return crew
+            except LostWorkerError as error:
+                self._end(crew)
+                if time.monotonic() > deadline:
+                    raise DataError(f"workers do not start: {error}; go on with --resume") from None
+                time.sleep(POLL_SECONDS)
+            except BaseException:
+                self._end(crew)
+                raise
+
+    def _end(self, crew: Sequence[Any]) -> None:
+        for one in crew:
+            self._ray.kill(one)
+
+    def _ready(self, crew: Sequence[Any], expected: str, deadline: float) -> None:
         checks = [one.ready.remote(expected) for one in crew]
-        started, _ = self._ray.wait(checks, num_returns=len(checks), timeout=WAIT_SECONDS)
+        left = max(0.0, deadline - time.monotonic())
+        started, _ = self._ray.wait(checks, num_returns=len(checks), timeout=left)
         if len(started) < len(checks):
             cores = int(self._ray.cluster_resources().get("CPU", 0))
             raise DataError(

@@ -15,7 +15,7 @@ from dpcml.utils.registry import Registry
 
 BLOCK = 2**16  # users at once: in double precision they take more memory than what is trained
 NOISE = 0.03  # of the users' vectors, as in `dpcml.training.init`
-SAMPLE = 2**24  # positives of the users by whom items start
+SAMPLE, SAMPLE_PER_ITEM = 2**22, 16  # positives of the users by whom items start, at most the larger number
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,20 @@ STARTS.add("clusters", ClusterStart())
 
 
 def item_start(model: MultiInterest, train: Interactions) -> ItemStart:
-    """Return the start of the items, from every k-th user where there are more than `SAMPLE` positives."""
+    """Return the start of the items, from a `sample` of the users."""
     rng = np.random.default_rng(model.random_state)
-    vectors, spectrum = STARTS[model.init].items(_sample(train), model.trained_dim, rng)
+    vectors, spectrum = STARTS[model.init].items(train.take_users(sample(train)), model.trained_dim, rng)
     most = int(model.vector_counts(train.per_user).max(initial=1))
     return ItemStart(model.init, vectors, spectrum, most, model.random_state)
 
 
-def _sample(train: Interactions) -> Interactions:
-    step = -(-train.n_positives // SAMPLE)
-    if step == 1:
-        return train
-    rows = np.arange(0, train.n_users, step)
-    some = train.csr[rows]
-    return Interactions(some.indptr, some.indices, train.user_ids[rows], train.items)
+def sample(train: Interactions) -> IntArray:
+    """Return rows of users by whom items start: every k-th, so that memory does not grow with the positives.
+
+    Examples
+    --------
+    >>> sample(Interactions.from_csr(np.eye(3))).tolist()
+    [0, 1, 2]
+    """
+    most = max(SAMPLE, SAMPLE_PER_ITEM * train.n_items)
+    return np.arange(0, train.n_users, max(1, -(-train.n_positives // most)))

@@ -38,6 +38,7 @@ class TrainingJob:
     mean_weight: float  # see `dpcml.scale.engine.weight_mean`
     positives: int  # of all users
     sync_every: int  # batches between two exchanges of item vectors
+    sync_power: float  # see `dpcml.scale.collective.ItemSync`
     checkpoint: Checkpoint | None
     resume: bool
     identity: dict[str, Any]  # of the run: a checkpoint of another one is refused
@@ -130,7 +131,8 @@ def _shared_engine(job: TrainingJob, group: Group, train: Interactions) -> Share
     config = replace(job.config, seed=(job.config.seed + group.rank * SEEDS) % 2**64)
     counts = job.model.vector_counts(train.per_user)
     users = repeat_first(start.users(train, counts, group.rank), counts)
-    sync = ItemSync(group, job.sync_every, -(-train.n_positives // config.batch_size), config.items_on_sphere)
+    n_batches = -(-train.n_positives // config.batch_size)
+    sync = ItemSync(group, job.sync_every, n_batches, config.items_on_sphere, job.sync_power)
     items = start.vectors.astype(np.float32)
     return SharedEngine(train, users, items, config, per_item=job.per_item, mean_weight=job.mean_weight, sync=sync)
 

@@ -12,6 +12,8 @@ from scipy import sparse
 from dpcml.utils.arrays import Array, IntArray
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 
+CHECKED = 2**24  # positions at once: a mapped file stays on disk
+
 
 def at_least(name: str, value: Any, least: int) -> None:
     """Raise `ParameterError` unless the value is an integer of at least ``least``.
@@ -222,10 +224,10 @@ def check_positions(name: str, indptr: Array, indices: Array, n_columns: int, *,
     if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
         wrong = indices.min() if indices.min() < 0 else indices.max()
         raise DataError(f"{name}: position {wrong} in a row of {n_columns:,}")
-    if ascending:
-        falls = np.append(False, indices[1:] <= indices[:-1])[: len(indices)]
-        falls[indptr[:-1][indptr[:-1] < len(indices)]] = False  # a new row begins
-        if falls.any():
+    for first in range(0, len(indices) if ascending else 0, CHECKED):
+        some = indices[max(first - 1, 0) : first + CHECKED]
+        falls = 1 + np.flatnonzero(some[1:] <= some[:-1]) + max(first - 1, 0)
+        if (indptr[np.searchsorted(indptr, falls)] != falls).any():  # unless a new row begins
             raise DataError(f"{name}: positions within a row must ascend")
 
 

@@ -13,6 +13,7 @@ from dpcml.utils.errors import DataError
 from dpcml.utils.packages import require
 
 CONNECT_SECONDS = 10.0  # to reach the address of a cluster
+START_TRIES = 3  # of Ray on this machine: it gives itself 30 seconds, which are few on a busy one
 
 
 @contextmanager
@@ -39,30 +40,42 @@ def ray_session(address: str | None = None, *, cores: int | None = None) -> Iter
         yield ray
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    place = address or os.environ.get("RAY_ADDRESS") or "local"
+    place = check_address(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if place == "local":
         options |= {"num_cpus": cores, "include_dashboard": False}
-    _reach(place)
-    try:
-        ray.init(address=place, **options)
-    except Exception as error:  # Ray raises a plain one where a node does not start in time
-        raise DataError(_no_start(str(error)) if place == "local" else _nobody(place, str(error))) from None
+    for left in range(START_TRIES if place == "local" else 1, 0, -1):
+        try:
+            ray.init(address=place, **options)
+            break
+        except Exception as error:  # Ray raises a plain one where a node does not start in time
+            ray.shutdown()
+            if left == 1:
+                raise DataError(_no_start(str(error)) if place == "local" else _nobody(place, str(error))) from None
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
-def _reach(address: str) -> None:
-    """Raise at once if nothing listens at ``host:port``; Ray itself would try for a minute."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise DataError(_nobody(address, str(error))) from None
+def check_address(address: str | None) -> str:
+    """Return the address of a cluster, or ``local``; an error at once if nothing listens at ``host:port``.
+
+    Ray itself would try for a minute, and a command would have read its data before.
+
+    Examples
+    --------
+    >>> check_address("auto")
+    'auto'
+    """
+    place = address or os.environ.get("RAY_ADDRESS") or "local"
+    host, colon, port = place.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise DataError(_nobody(place, str(error))) from None
+    return place
 
 
 def _no_start(why: str) -> str:
