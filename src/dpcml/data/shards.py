@@ -296,7 +296,8 @@ def _merged(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntAr
 
 def _stacked(parts: Iterator[tuple[IntArray, IntArray]], folder: Path | None) -> tuple[IntArray, IntArray]:
     """Return the CSR of all users from those of consecutive ones, its positions in memory or in a file of a folder."""
-    ends, found, total = [np.zeros(1, dtype=np.int64)], list[IntArray](), 0
+    ends: list[IntArray] = [np.zeros(1, dtype=np.int64)]
+    found, total = list[IntArray](), 0
     with ExitStack() as stack:
         file = None if folder is None else stack.enter_context(_unnamed(folder))
         for indptr, indices in parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpcml.data.interactions import Interactions
 from dpcml.retrieval.exact import nearest_scores
@@ -23,14 +23,6 @@ class Runner(Protocol):
         self, model: Any, train: Interactions, valid: Interactions | None, options: FitOptions
     ) -> tuple[FloatArray, FloatArray, History]:
         """Return the trained vectors of users and items, and the history."""
-
-
-@runtime_checkable
-class SamplingRunner(Protocol):
-    """A runner for data of any size: what `fit` finds before training it finds on a part of the users."""
-
-    def sample(self, train: Interactions) -> IntArray:
-        """Return the rows of the users."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +54,10 @@ def searched(
     >>> searched(None, Interactions.from_csr(np.eye(3)), None)
     (Interactions(3 users, 3 items, 3 positives), None)
     """
-    if not isinstance(runner, SamplingRunner):
+    sample = getattr(runner, "sample", None)  # rows of users, of a runner for data of any size
+    if sample is None:
         return train, valid
-    rows = runner.sample(train)
+    rows = sample(train)
     return train.take_users(rows), None if valid is None else valid.take_users(rows)
 
 

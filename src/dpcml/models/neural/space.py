@@ -67,7 +67,8 @@ class UnitBall(FreeSpace):
 
     def steep(self, model: Any, positives: Tensor, negatives: Tensor) -> Tensor:
         """Return for which pairs of scores the hinge is not 0."""
-        return model.margin - positives + negatives > 0
+        found: Tensor = model.margin - positives + negatives > 0
+        return found
 
     def project(self, p: Any) -> None:
         """Scale vectors longer than 1 to length 1."""
