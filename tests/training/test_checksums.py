@@ -7,12 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "checksums.py"
 KEPT = json.loads((ROOT / "results" / "checksums.json").read_text(encoding="utf-8"))
 
+PINNED = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("numba=="))
+of_this_numba = pytest.mark.skipif(
+    numba.__version__ != PINNED.removeprefix("numba=="),
+    reason=f"the checksums are of {PINNED}",
+)
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="the checksums are of x86-64 processors"
 )
@@ -41,6 +47,7 @@ def here() -> dict:
     return trained(DPCML_THREADS="1")
 
 
+@of_this_numba
 def test_trained_models_have_the_bits_in_the_file(here):
     check(here)
 
@@ -49,6 +56,7 @@ def test_threads_change_no_bit_from_any_start(here):
     assert trained(DPCML_THREADS="2") == here
 
 
+@of_this_numba
 def test_a_processor_without_fused_multiply_add_has_the_other_bits_in_the_file():
     found = trained(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
     assert list(found) == ["separate"]
