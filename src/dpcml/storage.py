@@ -150,7 +150,7 @@ def load_with_card(
     >>> with tempfile.TemporaryDirectory() as place:
     ...     model, card = load_with_card(save(EASE(l2=2.0).fit(np.eye(4)), Path(place) / "ease"))
     >>> model.l2, card["parameters"]
-    (2.0, {'l2': 2.0, 'form': 'auto', 'k': 200, 'beta': 0.0})
+    (2.0, {'l2': 2.0, 'form': 'auto', 'k': 200, 'beta': 0.0, 'l2_per_like': 6.0})
     """
     with _opened(folder, (CARD, *FILES)) as files:
         card = _card_of(folder, files.get(CARD), check)

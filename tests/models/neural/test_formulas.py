@@ -5,7 +5,7 @@ import pytest
 
 from dpcml.models.neural import base, history
 from dpcml.models.neural.backend import hardest, hinge, load_torch
-from dpcml.models.neural.history import HistoryRecommender
+from dpcml.models.neural.history import ReadsHistory
 from dpcml.training.samplers import SAMPLERS, BatchSampler
 
 
@@ -70,7 +70,7 @@ def test_gradients_of_hard_negatives_are_those_of_all_candidates(kind, margin, s
 
 
 def test_scores_do_not_depend_on_the_blocks(model, likes, monkeypatch):
-    if isinstance(model, HistoryRecommender):
+    if isinstance(model, ReadsHistory):
         return  # has blocks of its own, see below
     users = np.arange(likes.n_users)
     whole = model.score(users)
@@ -125,3 +125,12 @@ def test_scoring_says_how_much_it_holds(model, likes):
         model._blocks(p, np.arange(likes.n_users), likes.n_items, "cpu")
     tables = max(values.size for values in model.to_arrays().values())  # what does not grow with the block
     assert seen.floats <= max(tables, likes.n_users * model._floats_per_user(likes.n_items))
+
+
+@pytest.mark.parametrize("kind", ["adacml", "hlr"])
+def test_users_without_a_history_are_scored(kind, small):
+    train = np.eye(6) + np.eye(6, k=1)
+    train[2] = 0
+    model = small(kind).fit(train)
+    assert np.isfinite(model.score([2])).all(), "alone: there is no pair of items"
+    np.testing.assert_allclose(model.score([2])[0], model.score([1, 2])[1], rtol=1e-4, atol=1e-5)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from dpcml.models.neural.backend import inner, load_torch, look_up
-from dpcml.models.neural.history import HistoryRecommender, hidden
+from dpcml.models.neural.base import NeuralRecommender
+from dpcml.models.neural.history import ReadsHistory, hidden
 from dpcml.models.neural.learner import Tensors
 from dpcml.models.neural.space import squared_distances
 from dpcml.models.parameters import register
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @register("adacml")
 @dataclass(eq=False)
-class AdaCML(HistoryRecommender):
+class AdaCML(ReadsHistory, NeuralRecommender):
     """Adaptive collaborative metric learning (Zhang et al., 2019).
 
     A user's memory holds the items that the user likes. The target item attends to them, ``a_j = softmax_j(v_j . v)``,

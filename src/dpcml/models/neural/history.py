@@ -18,12 +18,16 @@ from dpcml.utils.checks import at_least
 if TYPE_CHECKING:
     from torch import Tensor
 
+    _Neural = NeuralRecommender
+else:
+    _Neural = object  # at run time no further level between a model and its base class
+
 PAIR_FLOATS = 2**22  # of a table of pairs
 USER_FLOATS = 2**20  # of what some users read from it
 
 
-class HistoryRecommender(NeuralRecommender):
-    """A model whose score of a user and an item reads the items that the user likes.
+class ReadsHistory(_Neural):
+    """What a `NeuralRecommender` inherits too if its score of a user and an item reads the items that the user likes.
 
     What such an item has to do with the target depends on the two items, not on the user. So scores of all items take
     it from a table of pairs, made once for the items that some of the users like, not once for each user.
@@ -59,14 +63,16 @@ class HistoryRecommender(NeuralRecommender):
     def _blocks(self, p: Tensors, rows: IntArray, n_items: int, device: str) -> FloatArray:
         torch = load_torch()
         scores = np.empty((len(rows), n_items), dtype=np.float32)
+        if not len(rows):
+            return scores
         users = torch.from_numpy(rows.astype(np.int64)).to(device)
         with torch.no_grad():
             liked = p["history"][users]  # (B, H)
             lengths = (liked >= 0).sum(1)
             order = lengths.argsort(stable=True)  # users with short histories need not wait for long ones
             past, place = liked.unique(return_inverse=True)
-            empty = int(past[0]) < 0 if len(past) else False
-            past = past[int(empty) :]
+            empty = int(past[0]) < 0
+            past = past[int(empty) :] if len(past) > int(empty) else past.new_zeros(1)  # nobody likes anything: no rows
             place = torch.where(liked < 0, len(past), place - int(empty))
             floats = self._floats_per_user(1)  # per item
             width = max(1, min(n_items, PAIR_FLOATS * self.history // ((1 + len(past)) * floats)))

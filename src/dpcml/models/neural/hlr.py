@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from dpcml.models.neural.backend import cross, inner, load_torch, look_up
-from dpcml.models.neural.base import ParameterTable
-from dpcml.models.neural.history import HistoryRecommender, hidden
+from dpcml.models.neural.base import NeuralRecommender, ParameterTable
+from dpcml.models.neural.history import ReadsHistory, hidden
 from dpcml.models.neural.learner import Tensors
 from dpcml.models.neural.lrml import attention, translated_to_all
 from dpcml.models.parameters import register
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @register("hlr")
 @dataclass(eq=False)
-class HLR(HistoryRecommender):
+class HLR(ReadsHistory, NeuralRecommender):
     """Hierarchical latent relations (Tran et al., 2021, "Hierarchical Latent Relation Modeling for Collaborative Metric
     Learning").
 
