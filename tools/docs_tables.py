@@ -614,8 +614,8 @@ def journeys() -> str:
     before, after = (counted["journeys"] for counted in house().values())
     figures = ("files", "functions", "hops", "imported")
     rows = [
-        [f"`{after[name]['command']}`", *(f"{before[name][one]} → {after[name][one]}" for one in figures)]
-        for name in after
+        [f"`{now['command']}`", *(f"{before[name.split()[0]][one]} → {now[one]}" for one in figures)]
+        for name, now in after.items()  # "train one model" is what "train" did before
     ]
     return table(["command", "files", "functions", "hops", "files imported"], rows) + HOUSE_SOURCE
 

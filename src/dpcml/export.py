@@ -22,8 +22,8 @@ from dpcml.retrieval.projection import project_items
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.files import atomic, atomic_folder, full_path
+from dpcml.utils.names import Registry
 from dpcml.utils.packages import version
-from dpcml.utils.registry import Registry
 
 if TYPE_CHECKING:
     import polars as pl

@@ -28,12 +28,11 @@ from dpcml.data.interactions import Interactions
 from dpcml.models import MODELS, Recommender
 from dpcml.models.parameters import saved_class
 from dpcml.training.trainer import History
-from dpcml.utils.array_files import map_arrays, read_arrays
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.files import atomic_folder, full_path, signed, to_json
 from dpcml.utils.packages import version
-from dpcml.utils.snapshots import open_folder
+from dpcml.utils.saved_files import map_arrays, open_folder, read_arrays
 
 KIND = "dpcml model"
 FORMAT = 2  # 1 had no checksum of the card

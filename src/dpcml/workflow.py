@@ -29,9 +29,9 @@ from dpcml.models.runners import Runner
 from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint
 from dpcml.training.tracking import Tracker
 from dpcml.training.trainer import History
-from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.files import full_path
+from dpcml.utils.names import renamed
 from dpcml.utils.packages import version
 
 TEST_METRICS = ("P@10", "R@10", "NDCG@10", "MAP", "MRR", "AUC")  # in the record of a model

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dpcml import CML, DPCML, GFJA, LRML, Checkpoint, create
-from dpcml.utils import memory
+from dpcml.utils import checks
 from dpcml.utils.errors import ParameterError
 
 
@@ -77,17 +77,17 @@ def test_absurd_sizes_are_refused_before_anything_is_allocated(model, sizes):
 
 @pytest.mark.parametrize("model", ["dpcml", "cml", "bpr", "lrml"])
 def test_a_model_that_does_not_fit_into_memory_is_refused_with_an_estimate(model, monkeypatch):
-    monkeypatch.setattr(memory, "free_bytes", lambda: 10_000)
+    monkeypatch.setattr(checks, "free_bytes", lambda: 10_000)
     with pytest.raises(ParameterError, match=r"needs about .* GB of memory, 0\.0 GB are free; lower dim"):
         create(model).fit(np.eye(60))
 
 
 def test_the_limit_of_a_container_counts(tmp_path, monkeypatch):
-    free = memory.free_bytes()
+    free = checks.free_bytes()
     (tmp_path / "memory.max").write_text("5000\n")
     (tmp_path / "memory.current").write_text("1000\n")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    assert memory.free_bytes() == 4000
+    monkeypatch.setattr(checks, "CGROUP", tmp_path)
+    assert checks.free_bytes() == 4000
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory.free_bytes() > 4000
+    assert checks.free_bytes() > 4000
     assert free > 4000

@@ -4,8 +4,7 @@ from scipy import sparse
 
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.retrieval.explain import by_cooccurrence, by_interest
-from dpcml.retrieval.naming import interest_names, usual_shares
-from dpcml.retrieval.profile import UserProfile
+from dpcml.retrieval.profile import UserProfile, interest_names, usual_shares
 
 # Three places on a line; each of the user's vectors has the liked items around it.
 PLACES = np.array([[0.0], [10.0], [20.0]], dtype=np.float32)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpcml.cli.console import AsJson, print_json, show_table
-from dpcml.utils.status import working
+from dpcml.training.progress import working
 
 
 def doctor(

@@ -21,8 +21,8 @@ from dpcml.cli.options import (
     read_config,
     takes_reading,
 )
+from dpcml.training.progress import working
 from dpcml.utils.errors import ParameterError
-from dpcml.utils.status import working
 
 if TYPE_CHECKING:
     from dpcml.data.items import ItemTable

@@ -16,9 +16,9 @@ from dpcml.data.named_sets import DATASETS as DATASETS
 from dpcml.data.named_sets import NamedDataset
 from dpcml.data.prepare import OLD_NAMES, Rules
 from dpcml.data.shards import Shards, is_shards
-from dpcml.utils.deprecation import rename_arguments
 from dpcml.utils.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
 from dpcml.utils.files import cache_folder, near_files
+from dpcml.utils.names import rename_arguments
 
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in total if known
 

@@ -24,8 +24,8 @@ from dpcml.data.csr import (
 from dpcml.data.items import ItemTable, id_array, id_row, known, unique_ids
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, Seed, frozen
 from dpcml.utils.checks import check_positions
-from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.names import renamed
 
 if TYPE_CHECKING:
     from dpcml.data.split import Split

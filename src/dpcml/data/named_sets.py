@@ -12,7 +12,7 @@ import numpy as np
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import ItemTable, positions
 from dpcml.utils.errors import ParameterError
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
 from dpcml.utils.arrays import BoolArray
 from dpcml.utils.checks import at_least, choice
-from dpcml.utils.deprecation import rename_arguments, renamed
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
+from dpcml.utils.names import rename_arguments, renamed
 
 MOST_ITEMS = 100_000_000  # in a catalogue that is filled up
 OLD_NAMES = {"min_user": "min_user_interactions", "min_item": "min_item_interactions"}

@@ -29,11 +29,10 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions, Preparation
 from dpcml.data.items import ItemTable
 from dpcml.data.split import Split
-from dpcml.utils.array_files import map_arrays
 from dpcml.utils.arrays import Array, IntArray
 from dpcml.utils.errors import DataError
 from dpcml.utils.files import aside_of, signed
-from dpcml.utils.snapshots import present_folder
+from dpcml.utils.saved_files import map_arrays, present_folder
 
 KIND, FORMAT = "dpcml shards", 1
 MANIFEST, ITEMS = "manifest.json", "items.safetensors"

@@ -16,8 +16,8 @@ from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, metric_cutoff, sel
 from dpcml.evaluation.ranks import Ranks, Scorer, rank_held_out
 from dpcml.evaluation.report import Report
 from dpcml.utils.arrays import FloatArray, IntArray
-from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import DataError
+from dpcml.utils.names import renamed
 from dpcml.utils.packages import version
 
 

@@ -18,7 +18,7 @@ from dpcml.evaluation import diversity, groups, interests, metrics
 from dpcml.evaluation.ranks import Ranks
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 
 @dataclass(frozen=True)

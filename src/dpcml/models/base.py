@@ -30,8 +30,8 @@ from dpcml.retrieval.request import UserBatch
 from dpcml.retrieval.rerank import pool_size
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, choice, one_id, share
-from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import ParameterError
+from dpcml.utils.names import renamed
 
 if TYPE_CHECKING:
     from dpcml.models.multi_interest import MultiInterest

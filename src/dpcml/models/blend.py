@@ -19,8 +19,7 @@ from dpcml.models.dpcml import DPCML
 from dpcml.models.ease import EASE
 from dpcml.models.item_item import RP3Beta
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.models.nested import from_plain, named, nested_params, to_plain, unfitted, with_nested_params
-from dpcml.models.parameters import register
+from dpcml.models.parameters import from_plain, named, nested_params, register, to_plain, unfitted, with_nested_params
 from dpcml.models.runners import runner_of
 from dpcml.retrieval.aspects import Aspects
 from dpcml.retrieval.content import ContentRidge

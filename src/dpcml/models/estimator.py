@@ -20,9 +20,8 @@ from dpcml.retrieval.request import UserBatch, likes_of
 from dpcml.training.checkpoint import Checkpoint, with_old_keywords
 from dpcml.training.trainer import Callback, FitOptions
 from dpcml.utils.arrays import Array, FloatArray, IntArray
-from dpcml.utils.checks import check_array, check_rows, csr_from_arrays, csr_to_arrays, positive
+from dpcml.utils.checks import check_array, check_memory, check_rows, csr_from_arrays, csr_to_arrays, positive
 from dpcml.utils.errors import DataError, NotFittedError, ParameterError, did_you_mean
-from dpcml.utils.memory import check_memory
 
 STATES = 3  # copies of the vectors while training: themselves and, for each number, two of the optimizer
 

@@ -14,28 +14,26 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merge import merge
 from dpcml.models.adaptive import best_popularity, default_margin, lift, repeat_first
-from dpcml.models.background import compile_in_background
 from dpcml.models.base import Recommender
 from dpcml.models.incremental import fold_in_solver, fold_users, grow
-from dpcml.models.runners import Runner, runner_of, searched, train_here
+from dpcml.models.runners import Runner, compile_in_background, runner_of, searched, train_here
 from dpcml.retrieval.ann import ItemSearch
 from dpcml.retrieval.aspects import VectorAspects
 from dpcml.retrieval.content import ContentRidge
 from dpcml.retrieval.exact import nearest_scores, nearest_vector
 from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import FoldIn
-from dpcml.retrieval.naming import usual_shares
-from dpcml.retrieval.profile import UserProfile, interest_frame
+from dpcml.retrieval.profile import UserProfile, interest_frame, usual_shares
 from dpcml.retrieval.request import UserBatch, likes_of
 from dpcml.training.engine import Engine, TrainConfig
 from dpcml.training.init import INITS
 from dpcml.training.order import default_user_run
+from dpcml.training.progress import working
 from dpcml.training.samplers import SAMPLERS, check_negatives
 from dpcml.training.trainer import FitOptions, Trainer
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, choice, one_id, positive
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.status import working
 from dpcml.utils.threads import thread_count
 
 

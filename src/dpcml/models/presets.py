@@ -19,7 +19,7 @@ from dpcml.models.neural.transcf import TransCF
 from dpcml.models.parameters import MODELS
 from dpcml.models.popularity import Popularity
 from dpcml.utils.errors import DpcmlError, ParameterError, did_you_mean
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 # Every module with a model is imported here, so that `MODELS` is complete.
 __all__ = [

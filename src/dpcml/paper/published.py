@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TypeAlias
 
 from dpcml.utils.errors import ParameterError, did_you_mean
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 METRICS = ("P@3", "R@3", "NDCG@3", "P@5", "R@5", "NDCG@5", "MAP", "MRR")
 NAMES = {"ml-1m": "movielens-1m", "ml-10m": "movielens-10m"}  # where the paper's name of a set differs from ours

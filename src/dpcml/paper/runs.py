@@ -23,7 +23,7 @@ from dpcml.paper.run_store import Job, RunStore
 from dpcml.paper.spec import Spec, StudyRow
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError, DownloadError
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 from dpcml.workflow import DataSource
 
 Say = Callable[[str], object]

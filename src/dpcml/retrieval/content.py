@@ -14,8 +14,8 @@ from dpcml.data.interactions import Interactions
 from dpcml.data.items import ItemTable
 from dpcml.data.merge import merge
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
+from dpcml.utils.checks import check_memory
 from dpcml.utils.errors import DataError
-from dpcml.utils.memory import check_memory
 
 L2 = 3.0  # ridge penalty, for features of unit length: chosen on held-out cold items of ML-1M
 BLOCK = 512  # right-hand sides that are solved for at once

@@ -70,7 +70,7 @@ def by_interest(
     table
         Ids, titles and attributes of all items.
     usual
-        Usual share of each category, from `dpcml.retrieval.naming.usual_shares`; None takes that of the catalogue.
+        Usual share of each category, from `dpcml.retrieval.profile.usual_shares`; None takes that of the catalogue.
     """
     if not len(best):
         return []

@@ -16,7 +16,7 @@ from dpcml.retrieval.exact import Seen, nothing_seen, seen_of
 from dpcml.retrieval.profile import UserProfile
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.errors import NothingLeftError, ParameterError, did_you_mean
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 
 @dataclass(eq=False)

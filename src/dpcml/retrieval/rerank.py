@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 POOL = 100  # candidates of a short list
 STRENGTH = 5.0  # bonus at mix=1, in standard deviations of the candidates' scores

@@ -11,7 +11,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.training.init import between_clusters, spectral_items, spectrum_of, user_clusters
 from dpcml.utils.arrays import FloatArray, IntArray, unit
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 BLOCK = 2**16  # users at once: in double precision they take more memory than what is trained
 NOISE = 0.03  # of the users' vectors, as in `dpcml.training.init`

@@ -11,7 +11,7 @@ from dpcml.data.interactions import Interactions
 from dpcml.kernels.clusters import cluster_users
 from dpcml.kernels.spectral import cholesky, combine_rows, divide_rows, eigenvectors, gram
 from dpcml.utils.arrays import FloatArray, IntArray, unit
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 from dpcml.utils.threads import over_rows
 
 CLUSTER_DIM = 8  # leading spectral coordinates in which a user's items are clustered; more follow noise

@@ -1,4 +1,4 @@
-"""The progress bar of a training run."""
+"""What a training run shows on the terminal: a progress bar, or a moving line for work without steps to count."""
 
 from __future__ import annotations
 
@@ -10,6 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpcml.training.trainer import History
+
+
+@contextmanager
+def working(text: str, shown: bool | None = None) -> Iterator[None]:
+    """Show a moving line on standard error while the body of the ``with`` runs, where that is a terminal.
+
+    Parameters
+    ----------
+    text
+        What is being done.
+    shown
+        Whether to show the line; by default, if standard error is a terminal.
+
+    Examples
+    --------
+    >>> with working("compiling kernels", shown=False):
+    ...     pass
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(text)):
+        yield
 
 
 class Progress:

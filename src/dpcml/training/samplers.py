@@ -15,7 +15,7 @@ from dpcml.kernels.sampling import Candidates, Positives, fill_filters, sample_b
 from dpcml.training.order import Order
 from dpcml.utils.arrays import FloatArray, IntArray
 from dpcml.utils.errors import DataError
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 HARD_SHARE = 0.1  # of the candidates of partial AUC that become negatives
 LEAST_HARDEST = 2  # negatives of partial AUC: with one it would be hard negatives

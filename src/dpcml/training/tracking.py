@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcml.utils.files import full_path
+from dpcml.utils.names import Registry
 from dpcml.utils.packages import require
-from dpcml.utils.registry import Registry
 
 if TYPE_CHECKING:
     from dpcml.training.trainer import History

@@ -25,7 +25,7 @@ from dpcml.training.tracking import Tracker
 from dpcml.utils.arrays import Array
 from dpcml.utils.checks import at_least, choice, positive
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 from dpcml.utils.threads import thread_count
 
 SCHEDULES: Registry[Callable[[float], float]] = Registry("learning-rate schedule")

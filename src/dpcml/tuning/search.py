@@ -26,11 +26,10 @@ from dpcml.tuning.run import KEY, SearchRun, TuningProgress
 from dpcml.tuning.space import Point, SearchSpace, read_space
 from dpcml.tuning.workers import POOLS, SearchConfig, quiet_optuna
 from dpcml.utils.checks import at_least
-from dpcml.utils.deprecation import renamed
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.files import full_path, write_text
+from dpcml.utils.names import Registry, renamed
 from dpcml.utils.packages import require, version
-from dpcml.utils.registry import Registry
 from dpcml.utils.text import plain, toml_text
 from dpcml.utils.threads import thread_count
 

@@ -24,8 +24,8 @@ from dpcml.results_store import parameters_text
 from dpcml.training.trainer import History
 from dpcml.tuning.space import SearchSpace
 from dpcml.utils.cluster import ray_session
+from dpcml.utils.names import Registry
 from dpcml.utils.packages import require
-from dpcml.utils.registry import Registry
 
 # Attributes of a trial in the study.
 PARAMETERS, OUTCOME, WORKER, PLANNED, DEFAULTS = "parameters", "outcome", "worker", "planned", "defaults"

@@ -136,7 +136,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder beside ``path``; it replaces ``path`` when the block succeeds.
 
     Its files are flushed to disk before the rename. When the block raises, an older folder at ``path`` stays unchanged.
-    After a crash, `dpcml.utils.snapshots.open_folder` finds a complete folder: the old one or the new one.
+    After a crash, `dpcml.utils.saved_files.open_folder` finds a complete folder: the old one or the new one.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from dpcml.data.columns import COMMON_NAMES, Where
 from dpcml.data.readers.source import SourceFile
 from dpcml.utils.checks import optional_text
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 
 @dataclass(frozen=True)

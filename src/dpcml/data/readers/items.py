@@ -14,9 +14,8 @@ from dpcml.data.columns import COMMON_NAMES, Where, encode_ids, normalized, reje
 from dpcml.data.frames import frame_columns, row_of_frame
 from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.readers.base import Options
-from dpcml.data.readers.delimited import read_delimited
-from dpcml.data.readers.lists import check_counts, numbers_by_line
-from dpcml.data.readers.source import SourceFile, open_source
+from dpcml.data.readers.published import check_counts, numbers_by_line
+from dpcml.data.readers.source import SourceFile, open_source, read_delimited
 from dpcml.data.readers.tables import MAGIC, open_table, parquet_columns
 from dpcml.utils.arrays import BoolArray
 from dpcml.utils.errors import DataError

@@ -13,8 +13,7 @@ import polars as pl
 
 from dpcml.data.columns import COMMON_NAMES, OPTIONAL, Where, assign_columns, normalized
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader
-from dpcml.data.readers.delimited import Lines, read_delimited
-from dpcml.data.readers.source import SourceFile
+from dpcml.data.readers.source import Lines, SourceFile, read_delimited
 from dpcml.utils.errors import DataError, ParameterError
 
 SAMPLE = 200  # records that separator, header and numeric columns are guessed from

@@ -18,7 +18,7 @@ from dpcml.paper.runs import DatasetCache, model_jobs
 from dpcml.paper.spec import Spec, StudyRow
 from dpcml.results_store import parameters_text
 from dpcml.utils.errors import MissingExtraError
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 SPLIT_WORDS = {
     "ratio": "60/20/20 per user; a seed decides split and training",

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpcml.data.readers.delimited import Lines, read_delimited
-from dpcml.data.readers.source import SourceFile
+from dpcml.data.readers.source import Lines, SourceFile, read_delimited
 from dpcml.utils.errors import DataError
 
 Found = tuple[pl.DataFrame, Lines]

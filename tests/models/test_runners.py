@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpcml import DPCML, planted
-from dpcml.models import background
-from dpcml.models.background import compile_in_background, compile_kernel
+from dpcml.models import runners
+from dpcml.models.runners import compile_in_background, compile_kernel
 from dpcml.training.engine import Engine
 from dpcml.training.samplers import CLOSEST, SAMPLERS
 
@@ -53,12 +53,12 @@ def recorded(monkeypatch):
 def started(monkeypatch):
     """Nothing is in the cache and no process starts; returns the commands."""
     found = []
-    monkeypatch.setattr(background, "needs_compiler", lambda kernel: True)
-    monkeypatch.setattr(background, "thread_count", lambda: 2)
-    monkeypatch.setattr(background.subprocess, "Popen", lambda command, **_: found.append(command) or Process(command))
-    background._start.cache_clear()
+    monkeypatch.setattr(runners, "needs_compiler", lambda kernel: True)
+    monkeypatch.setattr(runners, "thread_count", lambda: 2)
+    monkeypatch.setattr(runners.subprocess, "Popen", lambda command, **_: found.append(command) or Process(command))
+    runners._start.cache_clear()
     yield found
-    background._start.cache_clear()
+    runners._start.cache_clear()
 
 
 @pytest.mark.parametrize("negatives", list(SAMPLERS))
@@ -99,10 +99,10 @@ def test_only_the_kernel_for_the_number_of_vectors_that_was_found_is_waited_for(
 
 def test_no_process_starts_on_one_core_or_for_a_known_kernel(train, started, monkeypatch):
     config = DPCML(n_vectors=2).train_config(train)
-    monkeypatch.setattr(background, "thread_count", lambda: 1)
+    monkeypatch.setattr(runners, "thread_count", lambda: 1)
     assert compile_in_background(config, 2, 8) is None
-    monkeypatch.setattr(background, "thread_count", lambda: 2)
-    monkeypatch.setattr(background, "needs_compiler", lambda kernel: False)
+    monkeypatch.setattr(runners, "thread_count", lambda: 2)
+    monkeypatch.setattr(runners, "needs_compiler", lambda kernel: False)
     assert compile_in_background(config, 2, 8) is None
     assert started == []
 
@@ -111,11 +111,11 @@ def test_a_process_that_cannot_start_is_no_error(train, started, monkeypatch):
     def refuse(*_, **__):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(background.subprocess, "Popen", refuse)
+    monkeypatch.setattr(runners.subprocess, "Popen", refuse)
     assert compile_in_background(DPCML(n_vectors=2).train_config(train), 2, 8) is None
 
 
 def test_the_command_that_is_started_works():
     """The kernel is that of a doctest, mostly in the cache already."""
-    command = [sys.executable, "-m", "dpcml.models.background", "2", "8", str(CLOSEST), "adam", "False"]
+    command = [sys.executable, "-m", "dpcml.models.runners", "2", "8", str(CLOSEST), "adam", "False"]
     assert subprocess.run(command, capture_output=True, text=True).stderr == ""

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from dpcml.utils.status import working
+from dpcml.training.progress import working
 
-PROGRAM = "from dpcml.utils.status import working\nwith working('compiling [kernels]', {}): pass"
+PROGRAM = "from dpcml.training.progress import working\nwith working('compiling [kernels]', {}): pass"
 
 
 def on_terminal(program):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dpcml.utils.errors import ParameterError, did_you_mean
-from dpcml.utils.registry import Registry
+from dpcml.utils.names import Registry
 
 
 @pytest.fixture

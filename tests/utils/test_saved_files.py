@@ -1,16 +1,18 @@
-"""Finding 1: what is read of a folder that is replaced meanwhile is of one writing."""
+"""What is read of a folder that is replaced meanwhile is of one writing (finding 1); arrays come back as they were."""
 
 from __future__ import annotations
 
 import os
 import threading
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from dpcml.utils import snapshots
-from dpcml.utils.errors import RecoveryWarning
+from dpcml.utils import saved_files
+from dpcml.utils.errors import DataError, RecoveryWarning
 from dpcml.utils.files import atomic_folder
-from dpcml.utils.snapshots import open_folder
+from dpcml.utils.saved_files import map_arrays, open_folder, read_arrays
 
 NAMES = ("a.txt", "b.txt", "c.txt")
 
@@ -36,7 +38,7 @@ def test_open_files_stay_what_they_were(tmp_path):
 
 def test_a_folder_that_is_replaced_between_two_openings_is_opened_anew(tmp_path, monkeypatch):
     write(tmp_path / "m", "old")
-    first, opened = snapshots._open, []
+    first, opened = saved_files._open, []
 
     def slow(name, *given):
         opened.append(name)
@@ -44,7 +46,7 @@ def test_a_folder_that_is_replaced_between_two_openings_is_opened_anew(tmp_path,
             write(tmp_path / "m", "new")
         return first(name, *given)
 
-    monkeypatch.setattr(snapshots, "_open", slow)
+    monkeypatch.setattr(saved_files, "_open", slow)
     assert read(tmp_path / "m") == dict.fromkeys(NAMES, "new")
 
 
@@ -85,3 +87,29 @@ def test_a_link_to_a_folder_that_was_put_aside(tmp_path):
     (tmp_path / "m").rename(tmp_path / ".m.replaced")
     with pytest.warns(RecoveryWarning, match=r"\.m\.replaced"):
         assert set(read(tmp_path / "now").values()) == {"old"}
+
+
+def test_types_shapes_and_empty_arrays_come_back(tmp_path):
+    kinds = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")
+    arrays = {kind: np.arange(6).reshape(1, 2, 3).astype(kind) for kind in kinds}
+    arrays |= {"none": np.empty((0, 3), np.float32), "one": np.array(3.5)}
+    save_file(arrays, tmp_path / "a.safetensors", metadata={"a": "b"})
+    found = map_arrays(tmp_path / "a.safetensors")
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        assert found[name].shape == array.shape
+        assert (found[name] == array).all()
+
+
+@pytest.mark.parametrize("read", [map_arrays, read_arrays])
+def test_damaged_files(tmp_path, read):
+    file = tmp_path / "a.safetensors"
+    save_file({"a": np.arange(100)}, file)
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:4], whole[:30], whole[:-1], b"\xff" * 8 + whole[8:], whole[:8] + b"x" + whole[9:]):
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"a\.safetensors is damaged or no safetensors"):
+            read(file)
+    with pytest.raises(DataError, match="nowhere"):
+        read(tmp_path / "nowhere")
