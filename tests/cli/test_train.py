@@ -261,7 +261,14 @@ def test_resume_without_a_checkpoint_starts_anew_and_says_so(folder):
     done = CliRunner().invoke(app, ["train", "--data", "likes.csv", "--out", "m", "--resume", *QUICK])
     assert done.exit_code == 0
     assert "no checkpoint" in done.stderr
-    assert "next: dpcml evaluate m" in done.stdout
+    assert done.stdout.endswith("\nnext: dpcml recommend m --user 0 --explain\n")
+    assert CliRunner().invoke(app, done.stdout.splitlines()[-1].split()[2:]).exit_code == 0
+
+
+def test_a_model_in_the_folder_is_replaced_with_a_word(folder):
+    run = ["train", "--data", "likes.csv", "--out", "m", "--model", "popularity"]
+    assert "replaced" not in CliRunner().invoke(app, run).stderr
+    assert "m has a model: it is replaced when the new one is whole" in CliRunner().invoke(app, run).stderr
 
 
 def test_quiet_says_nothing(folder):

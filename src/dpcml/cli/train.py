@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,8 +24,10 @@ from dpcml.cli.options import (
 )
 from dpcml.training.progress import working
 from dpcml.utils.errors import ParameterError
+from dpcml.utils.text import printable
 
 if TYPE_CHECKING:
+    from dpcml.data.interactions import Interactions
     from dpcml.data.items import ItemTable
     from dpcml.models import Recommender
     from dpcml.models.runners import Runner
@@ -84,7 +87,7 @@ def train(
     """
     with working("starting", False if quiet else None):
         from dpcml.models import RECOMMENDED
-        from dpcml.storage import free_place
+        from dpcml.storage import CARD, free_place
         from dpcml.training.tracking import make_tracker
         from dpcml.workflow import DataSource, checkpoint_folder, train_and_save
 
@@ -98,7 +101,7 @@ def train(
             if on_ray(engine, workers=workers, address=address, sync_every=sync_every)
             else None
         )
-    free_place(folder)
+    replaces = (free_place(folder) / CARD).exists()
     source = DataSource(asked["data"], {**asked.get("reading", {}), **reading})
     catalogue = _catalogue(source.options) if cold_items else None
     with bytes_bar(source.data) as progress:
@@ -108,6 +111,8 @@ def train(
         note(f"{source.data}: {interactions!r}")
         for line in interactions.preparation.lines():
             note(f"- {line}")
+        if replaces:
+            note(f"{folder} has a model: it is replaced when the new one is whole")
         if resume and not any(kept.rglob("checkpoint*")):
             note(f"no checkpoint in {kept}: starting at the beginning")
     try:
@@ -125,6 +130,7 @@ def train(
         print(json.dumps(found, allow_nan=False))  # one line, the last one
     elif not quiet:
         _show(found)
+        print(f"next: dpcml recommend {shlex.quote(found['out'])} --user {_example(interactions)} --explain")
 
 
 def _catalogue(reading: Mapping[str, Any]) -> ItemTable:
@@ -170,6 +176,11 @@ def _runner(learner: Recommender, workers: int, address: str | None, sync_every:
     return RayRunner(workers, address, sync_every)
 
 
+def _example(interactions: Interactions) -> str:
+    """Return a user's id as a shell takes it."""
+    return shlex.quote(printable(str(interactions.user_ids[0])))
+
+
 def _show(found: dict[str, Any]) -> None:
     print(
         f"{found['model']} on {found['positives']:,} positives of {found['users']:,} users: {found['seconds']:.1f} s",
@@ -196,6 +207,5 @@ def _show(found: dict[str, Any]) -> None:
             )
         if found.get("cold_items"):
             print(f"added {found['cold_items']:,} items that nobody likes yet, by their content")
-        print(f"next: dpcml evaluate {found['out']}")
     else:
         print(", trained on everything")
