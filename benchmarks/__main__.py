@@ -514,8 +514,9 @@ def serve(
         return
     print(f"{found['model']} of {found['users']:,} users and {found['items']:,} items; {workers} processes")
     rows = [
-        [name, str(run["at_once"]), f"{run['requests_per_second']:,.0f}", f"{run['p50_milliseconds']:.1f}",
-         f"{run['p99_milliseconds']:.1f}", f"{run['cpu_milliseconds_per_request']:.2f}", str(run["errors"])]
+        [name, str(run["at_once"]) + ("" if run["rate"] is None else ", half the rate"),
+         f"{run['requests_per_second']:,.0f}", f"{run['p50_milliseconds']:.1f}", f"{run['p99_milliseconds']:.1f}",
+         f"{run['cpu_milliseconds_per_request']:.2f}", str(run["errors"])]
         for name, runs in found["asked"].items() for run in runs
     ]  # fmt: skip
     print(text_table(["asked", "at once", "per second", "p50 ms", "p99 ms", "cpu ms", "errors"], rows))

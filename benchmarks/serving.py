@@ -33,6 +33,7 @@ from dpcml.utils.packages import version
 
 START_SECONDS = 120.0  # until the server answers
 USERS = 1000  # whose lists are requested
+HALF = 0.5  # of the highest rate that was reached: how long answers take where the server is not overloaded
 MAX_CONNECTIONS = 256
 MAX_REQUESTS = 1_000_000
 MAX_SECONDS = 120.0
@@ -53,7 +54,7 @@ def bench_serving(
     directory
         A model; by default 5 vectors of 64 on a planted world of 5,000 items.
     connections
-        Numbers of open connections, each measured on its own.
+        Numbers of open connections, each measured on its own; the last one also at half the rate that it reached.
     requests, seconds
         A measurement ends after this many requests or seconds, whichever comes first.
     workers
@@ -68,9 +69,12 @@ def bench_serving(
             found: dict[str, list[dict[str, Any]]] = {}
             for name, (path, bodies) in bodies_of.items():
                 found[name] = []
-                for count in connections:
+                for count, share in [*((count, None) for count in connections), (connections[-1], HALF)]:
+                    rate = None if share is None else share * found[name][-1]["requests_per_second"]
                     before = cpu_seconds(process)
-                    run = send_load(url + path, bodies, connections=count, requests=requests, seconds=seconds)
+                    run = send_load(
+                        url + path, bodies, connections=count, requests=requests, seconds=seconds, rate=rate
+                    )
                     used = 1000 * (cpu_seconds(process) - before) / max(run["requests"], 1)
                     found[name].append({**run, "cpu_milliseconds_per_request": used})
     train = model.check_fitted()
@@ -149,9 +153,15 @@ def _when_ready(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def send_load(
-    url: str, bodies: Sequence[dict[str, Any]], *, connections: int, requests: int, seconds: float
+    url: str,
+    bodies: Sequence[dict[str, Any]],
+    *,
+    connections: int,
+    requests: int,
+    seconds: float,
+    rate: float | None = None,
 ) -> dict[str, Any]:
-    """Send requests over open connections, each as soon as the answer to the previous one is there.
+    """Send requests over open connections, each as soon as the answer to the previous one is there, or at a rate.
 
     Parameters
     ----------
@@ -163,6 +173,9 @@ def send_load(
         Open connections.
     requests, seconds
         Stop after this many, whichever comes first; open requests are finished.
+    rate
+        Requests per second of all connections; None sends as many as are answered. Latency then counts from the time
+        at which a request was due, so that waiting for a free connection is part of it.
 
     Returns
     -------
@@ -188,13 +201,14 @@ def send_load(
         if not 0 < value <= limit:
             raise ParameterError(f"{name}={value}: must be above 0 and at most {limit:g}")
     sent = [_request(parts.path, body) for body in bodies]
-    return asyncio.run(_load(str(parts.hostname), parts.port, sent, connections, requests, seconds))
+    return asyncio.run(_load(str(parts.hostname), parts.port, sent, connections, requests, seconds, rate))
 
 
 async def _load(
-    host: str, port: int, sent: Sequence[bytes], connections: int, requests: int, seconds: float
+    host: str, port: int, sent: Sequence[bytes], connections: int, requests: int, seconds: float, rate: float | None
 ) -> dict[str, Any]:
-    turns, end = iter(range(requests)), time.perf_counter() + seconds
+    start = time.perf_counter()
+    turns, end = iter(range(requests)), start + seconds
     latencies: list[float] = []
     errors = 0
 
@@ -202,9 +216,11 @@ async def _load(
         nonlocal errors
         reader, writer = await asyncio.open_connection(host, port)
         for turn in turns:  # shared by all callers
-            begin = time.perf_counter()
+            begin = time.perf_counter() if rate is None else start + turn / rate
             if begin > end:
                 break
+            if begin > time.perf_counter():
+                await asyncio.sleep(begin - time.perf_counter())
             try:
                 writer.write(sent[turn % len(sent)])
                 status = await _status(reader)
@@ -215,12 +231,12 @@ async def _load(
             latencies.append(time.perf_counter() - begin)
         writer.close()
 
-    begin = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(connections)))
-    took = time.perf_counter() - begin
+    took = time.perf_counter() - start
     p50, p99 = np.quantile(latencies or [np.nan], [0.5, 0.99]) * 1000
     return {
         "at_once": connections,
+        "rate": rate,
         "requests": len(latencies),
         "errors": int(errors),
         "seconds": took,

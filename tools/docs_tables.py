@@ -384,7 +384,7 @@ def serve() -> str:
     rows = [
         [
             request,
-            level["at_once"],
+            level["at_once"] if level.get("rate") is None else f"{level['at_once']}, half the rate",
             number(level["requests_per_second"]),
             number(level["p50_milliseconds"], 2),
             number(level["p99_milliseconds"], 2),
