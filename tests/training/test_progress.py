@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from dpcml.training.progress import Progress
+from dpcml.training.progress import Progress, working
 from dpcml.training.trainer import Epoch, History
 
+MOVING = "from dpcml.training.progress import working\nwith working('compiling [kernels]', {}): pass"
 SHOWN = """
 import numpy as np
 from dpcml.training.trainer import Epoch, History
@@ -21,6 +22,23 @@ with Progress(4, positives=10**6) as progress:
         progress.epoch_done(history)
         progress._bar.refresh()
 """
+
+
+def on_terminal(program):
+    """Return what a program writes to a terminal as standard error."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=theirs, stdout=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    seen = b""
+    try:
+        while some := os.read(ours, 4096):
+            seen += some
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.communicate()[0] == b""
+    return seen.decode()
 
 
 def test_nothing_is_shown_without_a_terminal(capsys):
@@ -40,19 +58,7 @@ def test_training_is_quiet_without_a_terminal(parts, model, capfd):
 
 @pytest.mark.skipif(not hasattr(pty, "openpty"), reason="there are no terminals here")
 def test_terminal_shows_loss_figure_and_speed():
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
-    process = subprocess.Popen([sys.executable, "-c", SHOWN], stderr=theirs, stdout=subprocess.PIPE, env=environment)
-    os.close(theirs)
-    seen = b""
-    try:
-        while some := os.read(ours, 4096):
-            seen += some
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.communicate()[0] == b""
-    text = seen.decode()
+    text = on_terminal(SHOWN)
     for part in ("training", "loss 0.8000", "4/4", "loss 0.2000", "P@3 0.2500 (best 0.2500)", "2.00 M positives/s"):
         assert part in text
 
@@ -72,3 +78,15 @@ def test_failed_step_is_not_called_slow(capsys):
         raise RuntimeError
     time.sleep(0.4)
     assert capsys.readouterr().err == ""
+
+
+def test_no_moving_line_without_a_terminal(capfd):
+    with working("compiling"):
+        pass
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not hasattr(pty, "openpty"), reason="there are no terminals here")
+def test_a_terminal_shows_the_text_as_it_is():
+    assert "compiling [kernels]" in on_terminal(MOVING.format(None))
+    assert on_terminal(MOVING.format(False)) == ""
