@@ -21,6 +21,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import scale_tables
+
 ROOT = Path(__file__).resolve().parents[1]
 BENCH = ROOT / "results" / "bench"
 TRIALS = ROOT / "results" / "research" / "trials.csv"
@@ -703,6 +705,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "mix": mix,
     "quality": quality,
+    "ray-faults": scale_tables.faults,
     "recommend": recommend,
     "reliability": reliability,
     "research": research,
