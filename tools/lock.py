@@ -20,7 +20,8 @@ INDEX = "https://pypi.org/simple"
 # Files that a supported Python on Linux can use: pure ones, and compiled ones for two processors.
 SYSTEM = r"-[\w.]*linux[\w.]*_(x86_64|aarch64)"
 USABLE = re.compile(rf"-(py3|py2\.py3)-none-any|-((cp31[123]-cp31[123])|(cp3\d+-abi3)|(py3-none)){SYSTEM}")
-# PyTorch without CUDA has an index of its own; 2.13.0+cpu is the same version to pip.
+# PyTorch without CUDA has an index of its own; 2.13.0+cpu is the same version to pip. The files on PyPI are not listed:
+# pip would take one of them, and without its dependencies on CUDA it cannot be imported.
 ELSEWHERE = {"torch==2.13.0": ["6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"]}
 
 
@@ -56,7 +57,7 @@ def digests(version: str, files: Mapping[str, str]) -> list[str]:
 def locked(pin: str) -> str:
     """Return a requirement with its checksums."""
     name, version = pin.split("==")
-    found = digests(version, published(re.sub(r"[-_.]+", "-", name).lower())) + ELSEWHERE.get(pin, [])
+    found = ELSEWHERE.get(pin) or digests(version, published(re.sub(r"[-_.]+", "-", name).lower()))
     if not found:
         raise SystemExit(f"{pin}: no file that could be installed is published; correct constraints.txt")
     return " \\\n".join([pin, *(f"    --hash=sha256:{digest}" for digest in found)])
