@@ -8,9 +8,12 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 pytest.importorskip("hatchling")
 ROOT = Path(__file__).parents[1]
@@ -82,3 +85,23 @@ def test_version_and_citation_agree():
     version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), flags=re.MULTILINE)[1]
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_constraints_name_everything_that_the_tests_need():
+    pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    needed = required("dpcml", frozenset({"dev"}))
+    assert {canonicalize_name(name) for name in pinned} >= needed - {"dpcml"}
+
+
+def required(name, extras, seen=None):
+    """Return the names of a package and of all that it requires, with the extras that each asks for."""
+    seen = {} if seen is None else seen
+    name = canonicalize_name(name)
+    if extras <= seen.get(name, set()) and name in seen:
+        return set(seen)
+    seen[name] = seen.get(name, frozenset()) | extras
+    for text in distribution(name).requires or ():
+        asked = Requirement(text)
+        if asked.marker is None or any(asked.marker.evaluate({"extra": extra}) for extra in (*seen[name], "")):
+            required(asked.name, frozenset(asked.extras), seen)
+    return set(seen)
