@@ -156,8 +156,10 @@ def test_users_and_histories_of_which_nothing_is_known(run, folder, tmp_path):
     assert "left out of the history: nothing" in run(*words).stderr
     assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nothing"]}
     (tmp_path / "users.txt").write_text("7\n999\n3\n")
-    for way, users in (("skip", [7, 3]), ("popular", [7, 999, 3])):
+    ways = (("skip", [7, 3], "are left out"), ("popular", [7, 999, 3], "get popular items"))
+    for way, users, said in ways:
         words = "--users", "users.txt", "--out", "lists.csv", "-n", 2, "--on-unknown", way
+        assert f"users who are not known: 1; they {said}" in run("recommend", "dpcml", *words).stderr
         assert json.loads(run("recommend", "dpcml", *words, "--json").stdout)["users"] == len(users)
         assert pl.read_csv("lists.csv")["user_id"].unique(maintain_order=True).to_list() == users
     assert run("recommend", "dpcml", "--users", "users.txt", "--out", "lists.csv").exit_code == 2

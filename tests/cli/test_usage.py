@@ -20,7 +20,8 @@ from dpcml.cli import app
         (["--nonsense"], "error: No such option: --nonsense"),
         (["trian"], "error: No such command 'trian'"),
         (["recommend"], "error: Missing argument 'DIR'"),
-        (["recommend", "model", "-n", "x"], "error: Invalid value for '-n'"),
+        (["recommend", "model", "-n", "x"], "error: Invalid value for '-n': 'x' "),
+        (["compare", "--folds", "0"], "error: Invalid value for '--folds': '0' should be greater"),
         (["evaluate", "model", "--k"], "error: Option '--k' requires an argument"),
         (["data", "fetch"], "error: Missing argument 'NAME'"),
     ],
@@ -31,6 +32,14 @@ def test_a_wrong_word_is_one_line_that_names_the_way_out(words, message):
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
     assert "--help'" in done.stderr
+
+
+def test_a_warning_is_one_line_and_shown_once():
+    """Python shows it again after a compilation, which changes the filters for a moment."""
+    code = "import warnings; from dpcml.cli import _warn_once; _warn_once(); warnings.simplefilter('always')\n"
+    code += "for text in ('no weights', 'no weights', 'another'): warnings.warn(text)"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "warning: no weights\nwarning: another\n"
 
 
 def test_a_command_without_words_shows_its_help():

@@ -80,7 +80,7 @@ def test_optional_columns_can_be_left_out() -> None:
 
 def test_nothing_common() -> None:
     with pytest.raises(
-        DataError, match=r"which column holds the user\? None of 'a', 'b' has a common name; pass user="
+        DataError, match=r"which column holds the user\? None of 'a', 'b' has a common name; pass user='...' \(--user\)"
     ):
         assign_columns(["a", "b"], {})
 

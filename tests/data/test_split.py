@@ -197,7 +197,7 @@ def test_by_time_cuts_as_near_as_ties_allow(times, sizes):
 
 @pytest.mark.parametrize("rule", [by_time, leave_last])
 def test_times_are_needed(rule):
-    with pytest.raises(DataError, match="needs the time of each positive"):
+    with pytest.raises(DataError, match=r"needs the time of each positive: .*\(--time\)"):
         rule(staircase(10))
 
 

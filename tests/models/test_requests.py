@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcml import EASE, Popularity
-from dpcml.utils.errors import NothingLeftError, ParameterError, UnknownIdError
+from dpcml.utils.errors import DataError, NothingLeftError, ParameterError, UnknownIdError
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_unknown_items_of_a_history(model):
     plain = model.recommend_new([101, 102], n=3)[0].tolist()
     for way in ("skip", "popular"):
         assert model.recommend_new([101, 9, 102], n=3, on_unknown=way)[0].tolist() == plain
-    with pytest.raises(UnknownIdError, match="unknown item '9'"):
+    with pytest.raises(UnknownIdError, match=r"unknown item '9'.*on_unknown='popular' .* gives popular items"):
         model.recommend_new([9], on_unknown="skip")
     with pytest.warns(UserWarning, match="popular items"):
         assert model.recommend_new([9], n=3, on_unknown="popular")[0].tolist() == popular(model)
@@ -70,6 +70,19 @@ def test_excluded_items_are_left_out_for_everybody(model):
     assert len(model.recommend("user-1", exclude=[9], items=[130, 9], on_unknown="skip")[0]) == 1
     with pytest.raises(NothingLeftError, match="exclude"):
         model.recommend("user-1", exclude=model.train_.item_ids)
+
+
+@pytest.mark.parametrize("way", ["error", "skip"])
+def test_items_may_be_one_id_or_a_set_and_what_has_no_order_or_end_is_refused(model, way):
+    first, second = model.recommend("user-1", n=2)[0].tolist()
+    for out in (first, {first}, {first: 1}.keys()):
+        assert model.recommend("user-1", n=1, exclude=out, on_unknown=way)[0].tolist() == [second]
+    assert model.recommend("user-1", n=5, items={second}, on_unknown=way)[0].tolist() == [second]
+    for wrong in ({first: 1}, iter([first])):
+        with pytest.raises(DataError, match="pass one id, or a list of ids"):
+            model.recommend("user-1", exclude=wrong, on_unknown=way)
+    with pytest.raises(DataError, match="a set of user ids"):
+        model.recommend({"user-1"}, on_unknown=way)
 
 
 def test_lists_as_a_frame(model):

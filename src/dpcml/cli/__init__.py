@@ -64,12 +64,18 @@ class Commands(TyperGroup):
 
 def _wrong_usage(error: Any) -> Exception:
     """Print an error of the parser as one line, unless it is the help of a command that was given without words."""
-    said = error.format_message().strip()
+    said = error.format_message().strip().replace("Input should be", f"{_refused(error)} should be")
     if said.startswith("Usage:"):
         return error  # type: ignore[no-any-return]
     command = error.ctx.command_path if error.ctx else "dpcml"
     typer.echo(f"error: {printable(said).rstrip('.')}; see '{command} --help'", err=True)
     return typer.Exit(2)
+
+
+def _refused(error: Any) -> str:
+    """Return the value that the parser refused; Typer's message leaves it out where pydantic has checked it."""
+    checked = error.__cause__
+    return repr(checked.errors()[0]["input"]) if hasattr(checked, "errors") else "the value"
 
 
 def _output_failed(error: OSError) -> int:
@@ -151,6 +157,20 @@ def _without_current_folder() -> None:
             Loc._get_path = lambda self: self.filename  # type: ignore[method-assign]
 
 
+def _warn_once() -> None:
+    """Show a warning as one line, and once: Python forgets what it has shown when Numba compiles."""
+    show: Any = warnings.showwarning
+    shown: set[str] = set()
+
+    def show_new(message: Warning | str, *where: Any, **more: Any) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            show(message, *where, **more)
+
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+    warnings.showwarning = show_new
+
+
 def main() -> None:
     """Run the command line."""
     _without_current_folder()
@@ -158,7 +178,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print titles that the terminal cannot encode
     gc.set_threshold(100_000, 20, 20)  # compilers allocate much and free little: collecting took a tenth of their time
-    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # one line, without our source
+    _warn_once()
     try:
         try:
             app()

@@ -284,8 +284,9 @@ def _write(
     count = model.check_fitted().n_users if wanted is None else len(wanted)
     unknown = 0 if wanted is None else int((request_ids(model.check_fitted(), wanted)[1] < 0).sum())
     if unknown:
-        count -= unknown if options["on_unknown"] == "skip" else 0
-        note(f"{unknown:,} users are not known: {options['on_unknown']}")
+        skipped = options["on_unknown"] == "skip"
+        count -= unknown if skipped else 0
+        note(f"users who are not known: {unknown:,}; they {'are left out' if skipped else 'get popular items'}")
     if as_json:
         print_json({"out": str(out), "users": count, "rows": rows, "model": model.name})
     else:

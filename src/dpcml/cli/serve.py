@@ -24,7 +24,10 @@ def serve(
         bool, typer.Option("--index", help="Build an approximate index of a large catalogue, unless there is one.")
     ] = False,
     feedback: Annotated[
-        Path | None, typer.Option(metavar="JOURNAL", help="Take feedback, and keep it in this file; needs a token.")
+        Path | None,
+        typer.Option(
+            metavar="JOURNAL", help="Take feedback, and keep it in this file; beyond this machine with a token."
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A name of this server, if clients use one.")

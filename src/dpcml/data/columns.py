@@ -64,7 +64,7 @@ def assign_columns(
     Traceback (most recent call last):
     ...
     dpcml.utils.errors.DataError: likes.csv: which column holds the item? None of 'a', 'b' has a
-    common name; pass item='...'
+    common name; pass item='...' (--item)
     """
     listed = ", ".join(repr(name) for name in available)
     unwanted = [role for role in OPTIONAL if given.get(role) == ""]
@@ -89,7 +89,8 @@ def assign_columns(
             found[role] = guess
         elif role not in OPTIONAL:
             raise DataError(
-                f"{source}: which column holds the {role}? None of {listed} has a common name; pass {role}='...'"
+                f"{source}: which column holds the {role}? None of {listed} has a common name;"
+                f" pass {role}='...' (--{role})"
             )
     for role, name in found.items():
         if list(available).count(name) > 1:

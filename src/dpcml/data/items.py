@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -80,6 +80,8 @@ def id_row(ids: Any, kind: str) -> Array:
     ...
     dpcml.utils.errors.DataError: [[3, 1]]: item ids of 2 dimensions; pass one id, or a sequence of ids
     """
+    if isinstance(ids, (Set, Mapping, Iterator)):  # without an order, or read only once
+        raise DataError(f"{_some(ids)}: a {type(ids).__name__} of {kind} ids; pass one id, or a list of ids")
     array = np.atleast_1d(id_array(ids))
     if array.ndim != 1:
         raise DataError(f"{_some(ids)}: {kind} ids of {array.ndim} dimensions; pass one id, or a sequence of ids")

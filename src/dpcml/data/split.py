@@ -214,7 +214,8 @@ def split_by(data: Interactions, how: str = "ratio", seed: int = 0) -> Split:
     >>> split_by(data, "last")
     Traceback (most recent call last):
     ...
-    dpcml.utils.errors.DataError: this split needs the time of each positive: name a time column when reading
+    dpcml.utils.errors.DataError: this split needs the time of each positive: name its column when reading,
+    time='...' (--time)
     """
     choice("split", how, tuple(SPLITS))
     return SPLITS[how](data, seed)
@@ -243,7 +244,7 @@ def _written(shares: Sequence[float]) -> str:
 
 def _times(data: Interactions) -> FloatArray:
     if data.timestamps is None:
-        raise DataError("this split needs the time of each positive: name a time column when reading")
+        raise DataError("this split needs the time of each positive: name its column when reading, time='...' (--time)")
     return data.timestamps
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from dpcml.retrieval.explain import Reason
 from dpcml.retrieval.request import UserBatch, allowed_items, histories_of, likes_matrix
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import choice
-from dpcml.utils.errors import NothingLeftError
+from dpcml.utils.errors import NothingLeftError, UnknownIdError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -115,9 +115,10 @@ def request_columns(train: Interactions, items: Any, on_unknown: str) -> IntArra
     >>> request_columns(Interactions.from_csr(np.eye(3)), [2, 99], "skip").tolist()
     [2]
     """
+    wanted = id_row(items, "item")
     if on_unknown == "error":
-        return train.item_columns(items) if len(items) else np.zeros(0, dtype=np.int64)
-    found = positions(train.item_ids, id_row(items, "item"), train.items.order)
+        return train.item_columns(wanted) if len(wanted) else np.zeros(0, dtype=np.int64)
+    found = positions(train.item_ids, wanted, train.items.order)
     return found[found >= 0]
 
 
@@ -170,7 +171,11 @@ def new_users(train: Interactions, history: Any, on_unknown: str) -> tuple[UserB
     columns = [request_columns(train, one, on_unknown) for one in given]
     for one, found in zip(given, columns, strict=True):
         if len(one) and not len(found) and on_unknown == "skip":
-            train.item_columns(one)  # raises the error that names one
+            text = "no other item of the history is left; on_unknown='popular' (--on-unknown) gives popular items"
+            try:
+                train.item_columns(one)
+            except UnknownIdError as error:  # it names one
+                raise UnknownIdError(f"{error}: {text}") from None
     known = np.array([len(found) > 0 for found in columns], dtype=bool)
     if not known.all():
         text = f"{np.count_nonzero(~known)} of {len(known)} histories hold no known item: they get popular items"
@@ -186,6 +191,7 @@ def candidate_mask(train: Interactions, items: Any, where: Any, exclude: Any, on
     >>> candidate_mask(Interactions.from_csr(np.eye(3)), [0, 1, 99], None, [1], "skip")
     array([ True, False, False])
     """
+    items, exclude = (list(ids) if isinstance(ids, Set) else ids for ids in (items, exclude))
     if items is not None and on_unknown != "error":
         known = request_columns(train, items, on_unknown)
         items = train.item_ids[known] if len(known) else items  # none known: the error names one
