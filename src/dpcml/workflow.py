@@ -363,13 +363,20 @@ def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, ep
     learn(likes, epochs=epochs)
     record = {
         "label": card["record"].get("label", model.name),
-        "updated": {"data_hash": card["data_hash"], "likes": likes.n_positives, "epochs": epochs},
+        "updated": {
+            "data_hash": card["data_hash"],
+            "likes": likes.n_positives,
+            "epochs": epochs,
+            "reading": reading_of(card),
+        },
     }
     storage.save(model, out, record=record)
     return summary | {"new_users": model.train_.n_users - before, "positives": model.train_.n_positives}
 
 
-def add_items_saved(folder: str | Path, items: str | Path, out: str | Path) -> dict[str, Any]:
+def add_items_saved(
+    folder: str | Path, items: str | Path, out: str | Path, *, item: str | None = None
+) -> dict[str, Any]:
     """Add items that nobody likes yet to a saved model, save the result, and return a summary.
 
     Parameters
@@ -380,17 +387,49 @@ def add_items_saved(folder: str | Path, items: str | Path, out: str | Path) -> d
         A catalogue, see `dpcml.data.readers.items.read_items`; those of its items that the model knows are left out.
     out
         Folder of the new model.
+    item
+        Column of the ids in the catalogue; by default guessed, or called as in the data that the model was trained on.
     """
     storage.free_place(out)
     card, model = storage.read_card(folder), storage.load(folder)
-    before = model.check_fitted()
-    added = model.add_items(items).check_fitted().n_items - before.n_items
+    before, reading = model.check_fitted(), reading_of(card)
+    added = model.add_items(read_catalogue(items, reading, item=item)).check_fitted().n_items - before.n_items
     record = {
         "label": card["record"].get("label", model.name),
-        "updated": {"data_hash": card["data_hash"], "items": added},
+        "updated": {"data_hash": card["data_hash"], "items": added, "reading": reading},
     }
     storage.save(model, out, record=record)
     return {"out": str(out), "new_items": added, "items": before.n_items + added}
+
+
+def read_catalogue(file: str | Path, reading: Mapping[str, Any], *, item: str | None = None) -> ItemTable:
+    """Return all items of a file of titles; the column of their ids may be called as in the interactions.
+
+    Parameters
+    ----------
+    file
+        See `dpcml.data.readers.items.read_items`.
+    reading
+        Options by which the interactions were read.
+    item
+        Column of the ids; by default it is guessed.
+    """
+    from dpcml.data.readers.items import read_items  # polars takes long to import
+
+    return read_items(file, item=item, like=reading.get("item"), text_ids=bool(reading.get("text_ids")))
+
+
+def reading_of(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options by which the data of a saved model was read, as far as its card knows them.
+
+    Examples
+    --------
+    >>> reading_of({"record": {"source": {"data": "likes.csv", "options": {"item": "film"}}}})
+    {'item': 'film'}
+    """
+    record = card["record"]
+    found: dict[str, Any] = record.get("source", {}).get("options") or record.get("updated", {}).get("reading") or {}
+    return found
 
 
 def _likes(train: Interactions, likes: Sequence[Feedback]) -> tuple[Interactions | None, int]:

@@ -52,6 +52,27 @@ def test_update_with_items(folder, catalogue):
     assert load("n").train_.items.title(found["items"] - 1) == "Fresh two"
 
 
+def test_ids_of_the_catalogue_are_called_as_in_the_data(folder, catalogue):
+    for file, name in (("likes.csv", "item_id"), (catalogue, "id")):
+        text = (folder / file).read_text()
+        assert name in text
+        (folder / file).write_text(text.replace(name, "film", 1))
+    data = ["--data", "likes.csv", "--item", "film", "--items", catalogue]
+    with pytest.warns(UserWarning, match="1 of 3 new items"):
+        run("train", *data, "--cold-items", "--model", "ease", "--out", "m")
+    run("train", *data, "--model", "ease", "--out", "e")
+    with pytest.warns(UserWarning, match="1 of 3 new items"):
+        found = json.loads(run("update", "e", "--items", catalogue, "--out", "n", "--json"))
+    assert found["new_items"] == 2
+    text = (folder / catalogue).read_text()
+    (folder / "more.csv").write_text(text.replace("film", "work").replace("9001", "9101"))
+    assert "pass item='...' (--item)" in run("update", "n", "--items", "more.csv", "--out", "o", code=2)
+    with pytest.warns(UserWarning, match="1 of 2 new items"):
+        found = json.loads(run("update", "n", "--items", "more.csv", "--item", "work", "--out", "o", "--json"))
+    assert found["new_items"] == 1
+    assert "add --items FILE" in run("update", "n", "--feedback", "j", "--item", "work", "--out", "o", code=2)
+
+
 def test_bad_input(folder, catalogue):
     data = ["--data", "likes.csv", "--out", "m"]
     assert "add --items FILE" in run("train", *data, "--cold-items", code=2)

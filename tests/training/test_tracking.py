@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -126,6 +129,16 @@ def test_mlflow(split, tmp_path, monkeypatch):
     losses = {one.step: one.value for one in client.get_metric_history(run.info.run_id, "loss")}
     assert losses == {epoch.number: pytest.approx(epoch.loss) for epoch in fitted.history_.epochs}
     assert run.data.metrics["validation_P_at_3"] == pytest.approx(fitted.history_.epochs[-1].validation)
+
+
+def test_wandb_without_a_key_names_the_way_out(tmp_path):
+    pytest.importorskip("wandb")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    given = {**kept, "HOME": str(tmp_path), "NETRC": str(tmp_path / "netrc"), "WANDB_SILENT": "true"}
+    program = "from dpcml.training.tracking import WandB\nwith WandB().run({}): pass"  # wandb keeps its first settings
+    done = subprocess.run([sys.executable, "-c", program], env=given, cwd=tmp_path, capture_output=True, text=True)
+    assert "ParameterError: Weights & Biases does not start: No API key configured" in done.stderr
+    assert "run 'wandb login', or set WANDB_MODE=offline to write files only" in done.stderr
 
 
 def test_wandb_offline(split, tmp_path, monkeypatch):

@@ -75,7 +75,7 @@ def train(
             min=1, help="Batches between two exchanges of item vectors on Ray; by default items / batch size."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")] = False,
     as_json: AsJson = False,
     *,
     reading: dict[str, Any],
@@ -135,11 +135,11 @@ def train(
 
 def _catalogue(reading: Mapping[str, Any]) -> ItemTable:
     """Return all items of the file that --items names."""
-    from dpcml.data.readers.items import read_items
+    from dpcml.workflow import read_catalogue
 
     if reading.get("items") is None:
         raise ParameterError("--cold-items: add --items FILE with titles or genres of the items that nobody likes")
-    return read_items(reading["items"])
+    return read_catalogue(reading["items"], reading)
 
 
 def _asked(config: Path | None, **given: Any) -> dict[str, Any]:

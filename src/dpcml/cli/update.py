@@ -19,6 +19,9 @@ def update(
         Path | None, typer.Option(metavar="JOURNAL", help="What 'dpcml serve --feedback' wrote.")
     ] = None,
     items: Annotated[Path | None, typer.Option(help="Titles and genres of items that nobody likes yet.")] = None,
+    item: Annotated[
+        str | None, typer.Option(help="Column of the ids in the file of --items; as in the training data by default.")
+    ] = None,
     epochs: Annotated[int, typer.Option(min=0, help="Passes over the positives of users with new likes.")] = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -29,7 +32,7 @@ def update(
     from dpcml.workflow import add_items_saved, update_saved
 
     if items is not None and feedback is None:
-        summary = add_items_saved(folder, items, out)
+        summary = add_items_saved(folder, items, out, item=item)
         if as_json:
             print_json(summary)
         else:
@@ -37,6 +40,8 @@ def update(
         return
     if feedback is None or items is not None:
         raise ParameterError("name one of --feedback JOURNAL and --items FILE")
+    if item is not None:
+        raise ParameterError(f"--item {item}: is a column of the file of --items; add --items FILE, or leave it out")
     summary = update_saved(folder, feedback, out, epochs=epochs)
     if as_json:
         print_json(summary)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpcml.utils.errors import ParameterError
 from dpcml.utils.files import full_path
 from dpcml.utils.names import Registry
 from dpcml.utils.packages import require
@@ -164,7 +165,11 @@ class WandB(Tracker):
     module, extra = "wandb", "wandb"
 
     def _start(self, parameters: dict[str, Any]) -> None:
-        self._run = self._package.init(project=str(self.where or "dpcml"), config=parameters)
+        try:
+            self._run = self._package.init(project=str(self.where or "dpcml"), config=parameters)
+        except self._package.errors.Error as error:
+            way_out = "run 'wandb login', or set WANDB_MODE=offline to write files only"
+            raise ParameterError(f"Weights & Biases does not start: {error}; {way_out}") from None
 
     def _log(self, figures: dict[str, float], step: int | None) -> None:
         if step is None:  # steps must not fall

@@ -191,7 +191,8 @@ def _pick(names: Sequence[str], given: Mapping[str, str | None], source: str) ->
             raise DataError(f"{source}: no column {name!r} for the {role}; the columns are {listed}")
         if name is None and role == "item":
             raise DataError(
-                f"{source}: which column holds the item id? None of {listed} has a common name; pass item='...'"
+                f"{source}: which column holds the item id? None of {listed} has a common name;"
+                " pass item='...' (--item)"
             )
         if name is not None:
             picked[role] = name
