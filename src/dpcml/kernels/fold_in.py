@@ -175,13 +175,19 @@ def _add_difference(gradient, c, vectors, others, other, weight):
 def _add_diversity(gradient, vectors, objective, times, halves):
     """Add the gradient of the DCRS hinge, on the mean over pairs or on each pair."""
     n = len(vectors)
-    mean = np.float32(0)
     for a in range(n):
-        for b in range(n):
+        halves[a, a] = 0
+        for b in range(a):
             halves[a, b] = 0
             for k in range(vectors.shape[1]):
                 halves[a, b] += (vectors[a, k] - vectors[b, k]) ** 2 / 2
+            halves[b, a] = halves[a, b]
+    mean = np.float32(0)
+    for a in range(n):
+        for b in range(n):
             mean += halves[a, b] / np.float32(n * (n - 1))
+    if not objective.per_pair and diversity_slope(mean, objective) == 0:
+        return
     weight = times * objective.weight * np.float32(2) / np.float32(n * (n - 1))
     for a in range(n):
         for b in range(n):
