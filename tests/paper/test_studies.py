@@ -107,6 +107,10 @@ def test_each_type_from_runs_to_a_report(study_type, datasets, tmp_path):
     again: list[str] = []
     run_jobs(STUDY_TYPES[study_type].jobs(spec, datasets), tmp_path / "study.csv", again.append)
     assert again == [], "finished runs are skipped"
+    other = TEXTS[study_type].replace("n_candidates = 3", "n_candidates = 4")
+    if other != TEXTS[study_type] and study_type != "table":  # which has a row that is as before
+        changed = parse_spec("study", f'study_type = "{study_type}"\ndata = ["planted"]\n' + other)
+        assert "No run of this study is done with its settings of today." in write_study(changed, tmp_path)
 
 
 def test_a_set_that_is_not_here_is_measured_by_its_shape(tmp_path, monkeypatch):

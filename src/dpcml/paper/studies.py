@@ -219,10 +219,8 @@ def study_blocks(results: StudyResults) -> list[ReportBlock]:
         blocks.append(Notes([Note(QUICK, "warning")]))
     if results.notes:
         blocks.append(Notes(results.notes))
-    if results.done.height:
-        blocks += STUDY_TYPES[spec.study_type].blocks(results)
-    else:
-        blocks.append("No run of this study is done yet.")
+    shown = STUDY_TYPES[spec.study_type].blocks(results) if results.done.height else []
+    blocks += shown or ["No run of this study is done with its settings of today."]
     if results.failed.height:
         lines = [
             f"{line['data']}, {line['label']}, seed {line['seed']}: {line['reason']}"

@@ -55,13 +55,16 @@ class StudyResults:
         return [row for row in self.spec.rows if row.data == data and self.of(row).height]
 
     def sets(self) -> list[str]:
-        """Return the data sets that have finished runs, in the study's order."""
-        found = set(self.done["data"]) if self.done.height else set()
-        return [name for name in self.spec.sets if name in found]
+        """Return the data sets that have finished runs with the current settings of a row, in the study's order."""
+        return [name for name in self._done_sets() if self.rows(name) or not self.spec.rows]
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return the finished runs as plain data, set by set in the study's order."""
-        return [line for data in self.sets() for line in self.on(data).iter_rows(named=True)]
+        """Return all finished runs as plain data, set by set in the study's order."""
+        return [line for data in self._done_sets() for line in self.on(data).iter_rows(named=True)]
+
+    def _done_sets(self) -> list[str]:
+        found = set(self.done["data"]) if self.done.height else set()
+        return [name for name in self.spec.sets if name in found]
 
     def picture(self, name: str, caption: str, draw: Callable[[], Any]) -> ReportBlock:
         """Draw a figure and return the block that shows it, or a note where matplotlib is missing."""

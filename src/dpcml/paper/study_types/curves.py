@@ -43,6 +43,11 @@ def series_of(results: StudyResults, data: str) -> dict[str, list[StudyRow]]:
     return found
 
 
+def _drawn_sets(results: StudyResults) -> list[str]:
+    """Return the data sets that have a curve: all, unless a search has found other settings since."""
+    return [data for data in results.sets() if series_of(results, data)]
+
+
 def values(results: StudyResults, row: StudyRow, metric: str) -> FloatArray:
     """Return a row's figures in a metric, one per seed, as shown."""
     done = results.of(row).sort("seed")
@@ -147,7 +152,7 @@ STUDY_TYPES.add("sweep", StudyType(sweep_blocks))
 def surface_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set the surfaces as a figure and as tables, and how they compare with no control."""
     metric, found = results.spec.options["metric"], list[ReportBlock]()
-    for data in results.sets():
+    for data in _drawn_sets(results):
         caption = f"Metrics over the bounds of DCRS on {title_of(data)}; the highest of each panel is framed."
         found += [
             Heading(title_of(data)),
@@ -243,7 +248,7 @@ STUDY_TYPES.add("surface", StudyType(surface_blocks))
 def generalisation_blocks(results: StudyResults) -> list[ReportBlock]:
     """Return for each data set a figure, a table, and whether more vectors mean less loss and better ranks."""
     found: list[ReportBlock] = []
-    for data in results.sets():
+    for data in _drawn_sets(results):
         caption = (
             f"Training loss (mean hinge of the kept epoch) and MRR on validation and test part against the number of"
             f" vectors per user, on {title_of(data)}: mean and standard deviation over seeds."
