@@ -705,6 +705,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "mix": mix,
     "quality": quality,
+    "ray-accuracy": scale_tables.accuracy,
     "ray-faults": scale_tables.faults,
     "recommend": recommend,
     "reliability": reliability,
