@@ -26,6 +26,7 @@ from dpcml.feedback import Feedback, FeedbackJournal, read_journal
 from dpcml.scale.ingestion import ingest
 from dpcml.storage import EVALUATION, FILES, load_with_card, save
 from dpcml.utils.errors import DataError
+from dpcml.utils.saved_files import present_folder
 from tests.faults.campaign.cases import CASE_SECONDS, PROCESSES, Budget, Tally
 
 STEPS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "fcntl.flock")
@@ -197,6 +198,7 @@ def with_shards(shared: Path, place: Path) -> None:
 def model_state(folder: Path) -> Any:
     """Return which model a folder holds: name, parameters, bytes; loading checks that they belong together."""
     _, card = load_with_card(folder)
+    folder = present_folder(folder)  # a kill between the two renames leaves the old model beside its place
     files = [*FILES, *(f"{EVALUATION}/{name}" for name in FILES if (folder / EVALUATION).exists())]
     return card["record"].get("name"), card["parameters"], [(folder / name).read_bytes() for name in files]
 
