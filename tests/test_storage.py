@@ -278,3 +278,8 @@ def test_a_folder_with_the_parameter_names_of_an_older_version_loads_without_a_w
     (tmp_path / "m" / "model.json").write_text(json.dumps({**card, "parameters": {**old, **wrong}}))
     with pytest.raises(DataError, match=next(iter(wrong))):
         load(tmp_path / "m")
+
+
+def test_a_folder_name_that_is_too_long_is_our_error():
+    with pytest.raises(DataError, match=r"cannot be looked into \(File name too long\); name another folder"):
+        free_place("x" * 5000)

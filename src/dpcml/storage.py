@@ -201,11 +201,11 @@ def free_place(folder: str | Path) -> Path:
     with suppress(FileNotFoundError):  # somebody has deleted the current folder
         if Path.cwd().is_relative_to(place):
             raise DataError(f"{folder}: is the current folder or one above it; name a new folder")
-    if not place.exists():
-        return place
-    if not place.is_dir():
-        raise DataError(f"{folder}: is a file; name a folder")
     try:
+        if not place.exists():
+            return place
+        if not place.is_dir():
+            raise DataError(f"{folder}: is a file; name a folder")
         found = sorted(file.name for file in place.iterdir())
         below = sorted(file.name for file in (place / EVALUATION).glob("*"))
     except OSError as error:

@@ -76,6 +76,11 @@ def test_ml_1m_from_flags(data: Path) -> None:
         load_dataset("ml-1m", min_rating=3)
 
 
+def test_a_name_that_is_too_long_is_our_error() -> None:
+    with pytest.raises(DataError, match=r"cannot be read \(File name too long\); name a file or a data set"):
+        load_dataset("x" * 5000)
+
+
 def test_lists_of_positives(data: Path) -> None:
     put(data / "steam-200k", positives__dat="5 1 2 3 4 9\n2 1 2\n")
     found = load_dataset("steam-200k")

@@ -319,3 +319,8 @@ def test_frames_of_items_that_cannot_be_used_are_named():
         Interactions.from_frame(likes, items=pl.DataFrame({"id": [5, 5]}))
     with pytest.raises(DataError, match="a dict is no frame"):
         Interactions.from_frame(likes, items={"id": [5]})
+
+
+def test_text_ids_is_a_switch() -> None:
+    with pytest.raises(ParameterError, match=r"text_ids=array.*: must be True or False"):
+        Rules.of({"text_ids": np.zeros(3)})

@@ -55,6 +55,10 @@ def load_dataset(source: str | Path, *, progress: Progress | None = None, **opti
     if str(source) in DATASETS:
         return DatasetStore().load(str(source), progress=progress, **options)
     path = Path(source)
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a file or a data set") from None
     if is_shards(path):
         if options:
             raise ParameterError(f"{next(iter(options))}: {path} holds shards, whose rules were set by 'data ingest'")
@@ -64,7 +68,7 @@ def load_dataset(source: str | Path, *, progress: Progress | None = None, **opti
         if name not in DATASETS or DATASETS[name].layout(path) is None:
             raise DataError(f"{path}: a folder; pass a file, or a folder with the name and the files of a named set")
         return _read(DATASETS[name], path, options)
-    if not path.exists():
+    if not there:
         hint = did_you_mean(str(source), [*DATASETS, *near_files(path)])
         raise DataError(f"no file and no data set {str(source)!r}: {hint.replace('known:', 'known sets:')}")
     from dpcml.data.readers import read

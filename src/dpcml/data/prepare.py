@@ -50,6 +50,8 @@ class Rules:
             at_least(name, getattr(self, name), 1)
         if self.min_rating is not None:
             check_rating(self.min_rating)
+        if not isinstance(self.text_ids, (bool, np.bool_)):
+            raise ParameterError(f"text_ids={self.text_ids!r}: must be True or False")
         choice("item_space", self.item_space, ("positives", "ids"))
 
     @classmethod

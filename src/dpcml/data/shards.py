@@ -49,7 +49,10 @@ def is_shards(folder: str | Path) -> bool:
     False
     """
     place = Path(folder)
-    return (place / MANIFEST).is_file() or (not place.exists() and (aside_of(place) / MANIFEST).is_file())
+    try:
+        return (place / MANIFEST).is_file() or (not place.exists() and (aside_of(place) / MANIFEST).is_file())
+    except OSError:  # a name that is too long; who opens it as a file says so
+        return False
 
 
 @dataclass(frozen=True)

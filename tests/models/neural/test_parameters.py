@@ -26,6 +26,7 @@ from dpcml.utils.errors import MissingExtraError, ParameterError
         ("device", "gpu"),
         ("device", "cuda:x"),
         ("device", 0),
+        ("device", np.array(["cpu", None])),
         ("metric", "P"),
         ("random_state", -1),
         ("n_threads", 0),

@@ -37,7 +37,8 @@ def check_device_name(device: Any) -> None:
     dpcml.utils.errors.ParameterError: device='gpu': use 'cpu', 'cuda' or 'cuda:0', 'cuda:1'...
     """
     kind, _, number = str(device).partition(":")
-    if device != "cpu" and not (kind == "cuda" and (number.isdigit() or device == "cuda")):
+    known = isinstance(device, str) and (device in ("cpu", "cuda") or (kind == "cuda" and number.isdigit()))
+    if not known:
         raise ParameterError(f"device={device!r}: use 'cpu', 'cuda' or 'cuda:0', 'cuda:1'...")
 
 
