@@ -15,8 +15,6 @@ ROOT = Path(__file__).parents[1]
 
 def tool(name: str):
     """Import a script of ``tools``."""
-    if str(ROOT / "tools") not in sys.path:
-        sys.path.append(str(ROOT / "tools"))
     return importlib.import_module(name)
 
 

@@ -61,5 +61,5 @@ def test_digits_in_text_columns_stay_text(tmp_path):
 def test_tables_of_finished_searches_can_be_read(file):
     frame = ResultsStore(file, ("model", "parameters", "asked_epochs", "metric", "seed", "split", "version")).frame
     assert frame.height
-    assert set(frame["status"]) <= {"ok", "failed"}
+    assert set(frame["status"]) <= {"ok", "failed", "pruned"}
     assert frame["value"].dtype == pl.Float64
