@@ -1,6 +1,6 @@
 """What the documentation shows must run, and its figures must be the measured ones."""
 
-import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[1]
 
 def tool(name: str):
     """Import a script of ``tools``."""
-    return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 tables, outputs = tool("docs_tables"), tool("docs_outputs")

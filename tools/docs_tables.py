@@ -21,8 +21,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import scale_tables
-
 ROOT = Path(__file__).resolve().parents[1]
 BENCH = ROOT / "results" / "bench"
 TRIALS = ROOT / "results" / "research" / "trials.csv"
@@ -565,6 +563,46 @@ def fold_in() -> str:
     return table(["the same users", *metrics], rows) + words + source("fold-in", note)
 
 
+def ray_accuracy() -> str:
+    """Return accuracy against workers and interval of exchange, a table per data set."""
+    found = measured("ray-accuracy")
+    return "\n".join(_ray_accuracy_of(one) for one in found["sets"])
+
+
+def _ray_accuracy_of(one: dict[str, Any]) -> str:
+    rows = [
+        [
+            row["workers"] or "one process",
+            row["sync_every"] or "",
+            *(f"{row['mean'][metric]:.4f}" for metric in ("NDCG@10", "R@10")),
+            "" if not row["workers"] else f"{row['mean']['NDCG@10'] / one['rows'][0]['mean']['NDCG@10'] - 1:+.1%}",
+        ]
+        for row in one["rows"]
+    ]
+    alone = one["rows"][0]
+    spread = alone["seed_deviation"]["NDCG@10"] / alone["mean"]["NDCG@10"]
+    head = ["workers", "batches between exchanges", "NDCG@10", "R@10", "NDCG@10 against one process"]
+    note = (
+        f"{one['data']}: {one['users']:,} users, {one['items']:,} items; means of {one['seeds']} seeds,"
+        f" {one['protocol']} protocol, DPCML with its defaults. Seeds of one process"
+        f" differ by {spread:.1%} (standard deviation)."
+    )
+    return table(head, rows) + source("ray-accuracy", note)
+
+
+def ray_faults() -> str:
+    """Return how trainings ended in which a node was killed."""
+    found = measured("ray-faults")
+    runs = found["runs"]
+    killed, same = (sum(run[name] for run in runs) for name in ("killed", "same_bits"))
+    once = sum(run["restarts"] == 1 for run in runs)
+    return (
+        f"Of {killed} trainings in which a node was killed, {once} went on after one restart, and"
+        f" {same} ended with the bits of an undisturbed training. *{found['workers']} workers on {found['nodes']}"
+        f" nodes, dpcml {found['version']}. Source: `results/bench/ray-faults.json`.*\n"
+    )
+
+
 def research() -> str:
     """Return the log of trials, a folded section per topic with a table per data set; a page includes each by name."""
     with TRIALS.open(encoding="utf-8", newline="") as file:
@@ -705,8 +743,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "mix": mix,
     "quality": quality,
-    "ray-accuracy": scale_tables.accuracy,
-    "ray-faults": scale_tables.faults,
+    "ray-accuracy": ray_accuracy,
+    "ray-faults": ray_faults,
     "recommend": recommend,
     "reliability": reliability,
     "research": research,
