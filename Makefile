@@ -54,7 +54,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/base.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable ".[peers,plots]"
+	$(PIP) --editable ".[plots]"
 	touch $@
 
 # With HASHES=1, as in the GitHub workflow, only files whose checksums are known are installed, build tools included.

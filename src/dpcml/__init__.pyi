@@ -16,8 +16,8 @@ from .models.dpcml import CML as CML
 from .models.dpcml import DPCML as DPCML
 from .models.dpcml import GFJA as GFJA
 from .models.ease import EASE as EASE
+from .models.ials import IALS as IALS
 from .models.implicit_mf import BPR as BPR
-from .models.implicit_mf import IALS as IALS
 from .models.item_item import ItemKNN as ItemKNN
 from .models.item_item import RP3Beta as RP3Beta
 from .models.multi_interest import MultiInterest as MultiInterest

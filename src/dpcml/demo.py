@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +108,9 @@ def run_demo(n_users: int = 1000, n_items: int = 1000, seed: int = 0) -> Demo:
     """
     world = planted(n_users, n_items, seed=seed)
     split = world.data.split((0.6, 0.2, 0.2), seed)
-    names = [name for name in MODELS if name != "ials" or find_spec("implicit")]
     blend = create("blend").fit(split.train, split.valid, progress=False)
     fitted = {"blend": blend, "dpcml": blend.multi_interest}  # which has the defaults: no need to train it twice
-    models = {name: fitted.get(name) or create(name).fit(split.train, split.valid, progress=False) for name in names}
+    models = {name: fitted.get(name) or create(name).fit(split.train, split.valid, progress=False) for name in MODELS}
     reports = {
         name: evaluate(model, split.train, split.test, valid=split.valid, k=10) for name, model in models.items()
     }

@@ -4,8 +4,8 @@ from .dpcml import CML as CML
 from .dpcml import DPCML as DPCML
 from .dpcml import GFJA as GFJA
 from .ease import EASE as EASE
+from .ials import IALS as IALS
 from .implicit_mf import BPR as BPR
-from .implicit_mf import IALS as IALS
 from .implicit_mf import ImplicitMF as ImplicitMF
 from .item_item import ItemKNN as ItemKNN
 from .item_item import RP3Beta as RP3Beta

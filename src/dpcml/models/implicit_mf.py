@@ -1,30 +1,37 @@
-"""Matrix factorisations trained by the package implicit: iALS and BPR. Scores are inner products."""
+"""Matrix factorisations of positives, whose scores are inner products: their base, and BPR by the package implicit."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from dpcml.data.interactions import Interactions
+from dpcml.evaluation.ranks import Scorer
 from dpcml.models.base import Recommender
 from dpcml.models.parameters import register
 from dpcml.retrieval.content import ContentRidge
-from dpcml.training.trainer import FitOptions, Trainer, TrainingError
+from dpcml.training.trainer import FitOptions, Learner, Trainer, TrainingError
 from dpcml.utils.arrays import Array, FloatArray, IntArray
 from dpcml.utils.checks import at_least, positive
 from dpcml.utils.packages import require
-from dpcml.utils.threads import thread_count
 
 EXTRA = "peers"
 
 
+class FactorLearner(Learner, Scorer, Protocol):
+    """A learner of one vector per user and per item."""
+
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """Return the vectors of users and of items."""
+
+
 class ImplicitMF(Recommender):
-    """A vector per user and per item, trained in epochs by implicit (Frederickson, 2016), which only ``fit`` needs."""
+    """A vector per user and per item, trained in epochs."""
 
     dim: int
     random_state: int
@@ -34,8 +41,8 @@ class ImplicitMF(Recommender):
     iterative = True
 
     @abstractmethod
-    def _learner(self, train: Interactions) -> ImplicitLearner:
-        """Return the model of implicit as a learner."""
+    def _learner(self, train: Interactions) -> FactorLearner:
+        """Return what trains the vectors."""
 
     def _check(self) -> None:
         Trainer.from_params(self.get_params())
@@ -46,7 +53,7 @@ class ImplicitMF(Recommender):
         learner = self._learner(train)
         trainer = Trainer.from_params(self.get_params())
         self.history_ = trainer.fit(learner, learner, train, valid, options, self.identity())
-        self.user_factors_, self.item_factors_ = learner.state().values()
+        self.user_factors_, self.item_factors_ = learner.factors()
 
     def _width(self) -> int:
         """Return the length of the vectors."""
@@ -73,90 +80,6 @@ class ImplicitMF(Recommender):
         return np.asarray(items[columns] @ items.T)
 
 
-@register("ials")
-@dataclass(eq=False)
-class IALS(ImplicitMF):
-    """Implicit alternating least squares (Hu, Koren and Volinsky, 2008), with three conjugate gradient steps per row.
-
-    Minimises ``sum_ui c_ui (p_ui - x_u . y_i)^2 + l2 (sum_u |x_u|^2 + sum_i |y_i|^2)`` over all pairs, where p is 1 and
-    c is ``confidence`` for positives, 0 and 1 for all others. With weights, a positive has ``confidence`` times its
-    `Interactions.confidence`. Needs implicit: ``pip install -e '.[peers]'``.
-
-    Parameters
-    ----------
-    dim
-        Length of the vectors.
-    l2
-        Ridge penalty; by default the mean number of positives per user, because denser data needs more.
-    confidence
-        Weight of a positive; all other pairs have 1.
-    epochs
-        Each solves for all user vectors and then for all item vectors.
-    validate_every, patience, metric
-        With a validation part: evaluate ``metric`` (released protocol) every ``validate_every`` epochs, stop after
-        ``patience`` evaluations without improvement (None: never), and keep the best state.
-    stop_after
-        End the training after this epoch; the schedule stays that of ``epochs``. `settled` sets it.
-    random_state
-        Seed: the same seed gives the same bits, whatever the number of threads.
-    n_threads
-        Threads; all cores by default.
-
-    Examples
-    --------
-    >>> likes = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]])
-    >>> model = IALS(dim=2, l2=0.1).fit(likes)
-    >>> model.recommend(3, n=1)[0]
-    array([1])
-    >>> int(model.score_new([3]).argsort()[-2])
-    2
-    """
-
-    dim: int = 256
-    l2: float | None = None
-    confidence: float = 4.0
-    epochs: int = 20
-    validate_every: int = 5
-    patience: int | None = 2
-    metric: str = "P@3"
-    random_state: int = 0
-    n_threads: int | None = None
-    stop_after: int | None = None
-
-    uses_weights = True
-
-    def _check(self) -> None:
-        super()._check()
-        if self.l2 is not None:
-            positive("l2", self.l2)
-        positive("confidence", self.confidence)
-
-    def _penalty(self, train: Interactions) -> float:
-        return train.n_positives / train.n_users if self.l2 is None else self.l2
-
-    def _learner(self, train: Interactions) -> ImplicitLearner:
-        kind = require("implicit", EXTRA).cpu.als.AlternatingLeastSquares
-        with one_blas_thread():  # else it warns
-            model = kind(
-                factors=self.dim,
-                regularization=self._penalty(train),
-                alpha=self.confidence,
-                num_threads=thread_count(self.n_threads),
-                calculate_training_loss=True,
-            )
-        return ImplicitLearner(model, train.confidence, self.random_state, lambda epoch, seconds, loss: loss)
-
-    def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
-        items = self.item_factors_.astype(np.float64)
-        gram = items.T @ items + self._penalty(self.check_fitted()) * np.eye(self.dim)
-        users = np.empty((likes.shape[0], self.dim), dtype=np.float32)
-        for row in range(len(users)):
-            liked = items[likes.indices[likes.indptr[row] : likes.indptr[row + 1]]]  # (items of the user, d)
-            weighted = gram + (self.confidence - 1) * liked.T @ liked
-            users[row] = linalg.solve(weighted, self.confidence * liked.sum(axis=0), assume_a="pos")
-        return np.asarray(users @ self.item_factors_.T)
-
-
 @register("bpr")
 @dataclass(eq=False)
 class BPR(ImplicitMF):
@@ -165,8 +88,8 @@ class BPR(ImplicitMF):
     Stochastic gradient steps on ``-log sigmoid(x_ui - x_uj) + l2 |theta|^2`` with ``x_ui = p_u . q_i + b_i`` for
     samples of a positive (u, i) and another item j, drawn by training frequency and skipped if the user likes it. The
     loss in the history is the share of pairs in the wrong order. It runs on one thread: implicit's threads write to the
-    same vectors without locks, so that results with several threads would vary. Needs implicit:
-    ``pip install -e '.[peers]'``.
+    same vectors without locks, so that results with several threads would vary. Only `fit` needs implicit
+    (Frederickson, 2016): ``pip install -e '.[peers]'``.
 
     Parameters
     ----------
@@ -213,38 +136,31 @@ class BPR(ImplicitMF):
     def _width(self) -> int:
         return self.dim + 1  # an item's bias, and 1 for every user
 
-    def _learner(self, train: Interactions) -> ImplicitLearner:
+    def _learner(self, train: Interactions) -> BPRLearner:
         kind = require("implicit", EXTRA).cpu.bpr.BayesianPersonalizedRanking
-        model = kind(factors=self.dim, regularization=self.l2, num_threads=1)
-
-        def wrong(epoch: int, seconds: float, correct: int, skipped: int) -> float:
-            return 1 - correct / max(train.n_positives - skipped, 1)
-
-        return ImplicitLearner(model, train.csr, self.random_state, wrong)
+        return BPRLearner(kind(factors=self.dim, regularization=self.l2, num_threads=1), train.csr, self.random_state)
 
 
-class ImplicitLearner:
-    """A model of implicit as a learner: an epoch per call, which changes the factors in place.
+class BPRLearner:
+    """BPR of implicit as a learner: an epoch per call, which changes the factors in place.
 
     Parameters
     ----------
     model
         An unfitted model of implicit.
     likes
-        Positives, with their confidence as values; shape (users, items).
+        Positives, shape (users, items).
     seed
         Seed of the initial factors and of every epoch, whatever was run before it.
-    loss
-        Computes the loss from the arguments that implicit passes to its callback after an epoch.
     """
 
-    def __init__(self, model: Any, likes: sparse.csr_array, seed: int, loss: Callable[..., float]) -> None:
+    def __init__(self, model: Any, likes: sparse.csr_array, seed: int) -> None:
         # implicit wants the older kind of matrix, which it may write to
         data, indices, indptr = (np.array(part) for part in (likes.data, likes.indices, likes.indptr))
         if indptr[-1] < 2**31:
             indptr = indptr.astype(indices.dtype)
         self.likes = sparse.csr_matrix((data, indices, indptr), shape=likes.shape)
-        self.model, self.seed, self.loss = model, seed, loss
+        self.model, self.seed = model, seed
         self._run(0, 0)  # draws the initial factors
 
     def compile(self) -> None:
@@ -254,20 +170,19 @@ class ImplicitLearner:
         reported: list[tuple[Any, ...]] = []
         self.model.iterations = epochs
         self.model.random_state = np.random.default_rng((self.seed, stream))
-        with one_blas_thread():
-            self.model.fit(self.likes, show_progress=False, callback=lambda *figures: reported.append(figures))
+        self.model.fit(self.likes, show_progress=False, callback=lambda *figures: reported.append(figures))
         return reported
 
     def epoch(self, number: int, rate: float, report: Callable[[float], None] | None = None) -> float:
-        """Train on about as many samples as there are positives (BPR), or solve for all vectors once (iALS)."""
-        self.model.learning_rate = rate  # iALS ignores it
+        """Train on about as many samples as there are positives; return the share of pairs in the wrong order."""
+        self.model.learning_rate = rate
         try:
-            reported = self._run(1, number + 1)
+            ((_, _, correct, skipped),) = self._run(1, number + 1)
         except require("implicit", EXTRA).recommender_base.ModelFitError:
             raise TrainingError(
-                f"factors hold NaN in epoch {number + 1}: raise l2, or lower the learning rate if there is one"
+                f"factors hold NaN in epoch {number + 1}: raise l2 or lower the learning rate"
             ) from None
-        return float(self.loss(*reported[0]))
+        return float(1 - correct / max(self.likes.nnz - skipped, 1))
 
     def state(self) -> dict[str, Array]:
         """Return the factors of users and of items."""
@@ -277,11 +192,10 @@ class ImplicitLearner:
         """Return the names of the factors."""
         return list(self.state())
 
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """Return the factors of users and of items."""
+        return self.model.user_factors, self.model.item_factors
+
     def score(self, users: IntArray) -> FloatArray:
         """Return scores in the middle of training; shape (users, items)."""
         return np.asarray(self.model.user_factors[users] @ self.model.item_factors.T)
-
-
-def one_blas_thread() -> Any:
-    """Keep BLAS to one thread within a ``with``: implicit has threads of its own, and sums keep their order."""
-    return require("threadpoolctl", EXTRA).threadpool_limits(1, "blas")

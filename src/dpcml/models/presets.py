@@ -8,7 +8,8 @@ from dpcml.models.base import Recommender
 from dpcml.models.blend import Blend
 from dpcml.models.dpcml import CML, DPCML, GFJA
 from dpcml.models.ease import EASE
-from dpcml.models.implicit_mf import BPR, IALS
+from dpcml.models.ials import IALS
+from dpcml.models.implicit_mf import BPR
 from dpcml.models.item_item import ItemKNN, RP3Beta
 from dpcml.models.neural.adacml import AdaCML
 from dpcml.models.neural.hlr import HLR
