@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dpcml import CML, DPCML, EASE, GFJA, Blend, MissingExtraError, ParameterError, Popularity, RP3Beta
+from dpcml import CML, DPCML, EASE, GFJA, IALS, Blend, MissingExtraError, ParameterError, Popularity, RP3Beta
 from dpcml.data.synthetic import planted
 from dpcml.export import export
 
@@ -31,7 +31,8 @@ MODELS = {
     "ease": lambda: EASE(),
     "ease-sparse": lambda: EASE(form="sparse", k=5),
     "rp3beta": lambda: RP3Beta(k=5),
-    "blend": lambda: Blend([DPCML(n_vectors=3, **SMALL), EASE(), RP3Beta()], weights=[0.3, 0.5, 0.2]),
+    "ials": lambda: IALS(dim=7, confidence=6.0),
+    "blend": lambda: Blend([DPCML(n_vectors=3, **SMALL), EASE(), RP3Beta(), IALS(dim=5)], weights=[0.3, 0.4, 0.1, 0.2]),
 }
 
 

@@ -14,6 +14,8 @@ from dpcml.models import Recommender
 from dpcml.models.blend import Blend
 from dpcml.models.dpcml import GFJA
 from dpcml.models.ease import EASE
+from dpcml.models.ials import IALS
+from dpcml.models.implicit_mf import ImplicitMF
 from dpcml.models.item_item import ItemItem
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.retrieval.lists import list_frame, request_ids
@@ -163,7 +165,8 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
     to
         ``npy`` (all arrays, any model), ``parquet`` (one row per vector), ``faiss-ready`` (arrays for an index with
         squared Euclidean distances) or ``onnx`` (a graph that computes the scores; the extra ``onnx``). ``parquet`` and
-        ``faiss-ready`` need a model with user and item vectors, ``onnx`` one of these, EASE or their blend.
+        ``faiss-ready`` need a model with several vectors per user, ``onnx`` one of these, an item-item model, iALS, BPR
+        or a blend of them.
     folder
         A new or empty folder, or an older export, which is replaced.
 
@@ -294,6 +297,13 @@ def _scores(graph: ScoreGraph, model: Recommender, new: bool) -> str:
         return graph.affine(scores, 0.5, 1.0) if isinstance(model, GFJA) else scores  # inner products on the sphere
     if isinstance(model, ItemItem) and not (isinstance(model, EASE) and model.form_ == "dual"):
         return graph.weighted_history(model.item_weights())
+    if isinstance(model, IALS) and new:
+        factors = graph.ridge_factors(
+            model.item_factors_, model.ridge_products().astype(np.float32), model.confidence - 1
+        )
+        return graph.inner_products(factors, model.item_factors_)
+    if isinstance(model, ImplicitMF) and not new:
+        return graph.inner_products(graph.known_vectors(model.user_factors_), model.item_factors_)
     if isinstance(model, Blend):
         n_items, parts = model.check_fitted().n_items, list[str]()
         for member, weight in zip(model.members_, model.weights_.tolist(), strict=True):
@@ -302,7 +312,7 @@ def _scores(graph: ScoreGraph, model: Recommender, new: bool) -> str:
     form = " in its dual form" if isinstance(model, EASE) else ""
     raise ParameterError(
         f"{type(model).__name__}{form} has no ONNX graph: export to npy, or train dpcml, cml, gfja, ease, rp3beta,"
-        " itemknn or a blend of them"
+        " itemknn, ials or a blend of them"
     )
 
 

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dpcml.data.interactions import Interactions
+from dpcml.data.items import Attributes, ItemTable
 from dpcml.evaluation import blending
-from dpcml.evaluation.blending import TOLERANCE, _favour, blend_scores, find_weights
-from dpcml.evaluation.evaluate import validation
+from dpcml.evaluation.blending import TOLERANCE, _hardly_worse, blend_scores, find_weights
+from dpcml.evaluation.evaluate import evaluate, validation
+from dpcml.evaluation.groups import majority_category
 from dpcml.utils.errors import DataError
 
 
@@ -111,15 +114,43 @@ def test_nothing_to_choose_by(models, split):
         find_weights([Fixed(np.full((60, 40), np.nan))], split.train, split.valid)
 
 
-def test_a_favoured_model_gets_what_costs_next_to_nothing():
-    best = np.array([0.2, 0.5, 0.3])
+def test_weights_that_users_do_not_tell_apart_are_hardly_worse():
+    rng = np.random.default_rng(0)
+    best = 0.5 + 0.1 * rng.standard_normal(1000)
+    noise = 0.1 * rng.standard_normal(1000)
+    noise -= noise.mean()
+    error = noise.std() / np.sqrt(1000)
+    assert _hardly_worse(best - noise - 0.9 * error, best)
+    assert not _hardly_worse(best - noise - 1.1 * error, best), "more than a standard error"
+    assert not _hardly_worse(best - 1e-6, best), "all users lose"
+    assert not _hardly_worse(best - 10 * noise - 1.5 * TOLERANCE * best.mean(), best), "too much, whatever the noise"
+    best[:500] = np.nan  # users who do not count
+    assert _hardly_worse(best, best)
 
-    def value(weights):  # falls with the distance from the best
-        return 1 - 0.1 * np.abs(weights - best).sum()
 
-    found = _favour(value, best, 0)
-    np.testing.assert_allclose(found[1] / found[2], 5 / 3)
-    assert found[0] > 0.2
-    assert value(found) >= 1 - TOLERANCE > value(found + 0.05 * (np.eye(3)[0] - best))
-    np.testing.assert_array_equal(_favour(lambda weights: float(np.allclose(weights, best)), best, 0), best)
-    np.testing.assert_array_equal(_favour(lambda weights: 1.0, best, 2), [0, 0, 1])
+def test_without_categories_the_favoured_model_gets_what_costs_next_to_nothing(models, split):
+    train, valid, _ = split
+    nearly = models[0].scores + 0.3 * np.random.default_rng(1).standard_normal((60, 40))
+    models = [models[0], Fixed(nearly)]
+    plain, first, second = (find_weights(models, train, valid, favoured=place) for place in (None, 0, 1))
+    assert first[0] >= plain[0] >= second[0]
+    assert first[0] > second[0]
+    best = validation(Mixed(models, plain, train), train, valid, "NDCG@5")
+    for found in (first, second):
+        assert validation(Mixed(models, found, train), train, valid, "NDCG@5") >= (1 - TOLERANCE) * best
+
+
+def test_with_categories_minorities_decide_among_weights_that_are_as_good(models, split):
+    kinds = Attributes.from_sets([{"even" if item % 2 else "odd"} for item in range(40)])
+    items = ItemTable(split.train.item_ids, attributes=kinds)
+    train, valid = (Interactions.from_csr(part.csr, items=items) for part in (split.train, split.valid))
+    outside = kinds.matrix.toarray().T[majority_category(train)] == 0  # (users, items)
+    minority = [models[0], Fixed(models[0].scores + np.where(outside, 0.6, 0.0))]
+
+    def served(weights):
+        return evaluate(Mixed(minority, weights, train), train, valid, metrics="minority_R@10").metrics["minority_R@10"]
+
+    by_weight = find_weights(minority, split.train, split.valid, "NDCG@2", favoured=0)
+    by_minorities = find_weights(minority, train, valid, "NDCG@2", favoured=0)
+    assert by_weight[0] > by_minorities[0]
+    assert served(by_minorities) > served(by_weight)

@@ -168,9 +168,9 @@ def test_seed_and_threads_reach_the_members(split):
         ({"models": []}, "pass a list of models"),
         ({"models": [EASE]}, "pass a list of models"),
         ({"models": EASE()}, "pass a list of models"),
-        ({"weights": [1.0]}, "one number for each of 3 models"),
-        ({"weights": [1.0, 1.0, -1.0]}, "at least 0"),
-        ({"weights": [0, 0, 0]}, "above 0"),
+        ({"weights": [1.0]}, "one number for each of 4 models"),
+        ({"weights": [1.0, 1.0, 1.0, -1.0]}, "at least 0"),
+        ({"weights": [0, 0, 0, 0]}, "above 0"),
         ({"metric": "NDGC@5"}, "did you mean"),
     ],
 )

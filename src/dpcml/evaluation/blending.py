@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 
@@ -11,19 +11,21 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.interactions import Interactions
-from dpcml.evaluation.evaluate import validation_value
-from dpcml.evaluation.protocol import metric_cutoff
+from dpcml.evaluation.groups import outside_majority
+from dpcml.evaluation.metrics import recall
+from dpcml.evaluation.protocol import PROTOCOLS, MetricInput, metric_cutoff, select
 from dpcml.evaluation.ranks import BLOCK_BYTES, Ranks, Scorer, check_held_out
 from dpcml.kernels import ranking
-from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.errors import DataError
 from dpcml.utils.threads import over_rows
 
 USERS = 5000  # users by which weights are chosen, at most
 BEST = 100  # items that are kept of each model's ranking, at least
-POINTS = 300  # weights of the first, coarse search, at most
+POINTS = 100  # weights of the first, coarse search, at most
 FINEST = 0.02  # smallest step of a weight
-TOLERANCE = 0.01  # share of the metric that may be given for more weight of a favoured model
+TOLERANCE = 0.02  # share of the metric that may be given for minorities, where the users do not tell the two apart
+MINORITY_CUTOFF = 10  # places in which minorities are looked for
 
 
 def blend_scores(parts: Sequence[FloatArray], weights: FloatArray, likes: sparse.csr_array) -> FloatArray:
@@ -63,8 +65,12 @@ def find_weights(
     """Return the weights, which sum to 1, with which the blended scores are best on held-out positives.
 
     Each model scores each user once. Only the held-out items and the best items of each model are kept, and all weights
-    are tried on these: a coarse grid first, then ever smaller steps from one weight to another. Weights that are 1 %
-    apart in the metric are hardly told apart by a validation part; among them a model can be favoured.
+    are tried on these: a coarse grid first, then ever smaller steps from one weight to another.
+
+    A validation part hardly tells weights apart that lose at most 2 % of the metric and at most one standard error
+    of the difference between the users' values. With a favoured model, those of them are taken that serve minorities
+    best: with the highest recall of held-out items outside the user's majority category, or where items have no
+    categories with the largest weight of that model.
 
     Parameters
     ----------
@@ -77,7 +83,7 @@ def find_weights(
     seed
         Draws 5,000 users where there are more.
     favoured
-        Position of a model that gets as much weight as costs no more than 1 % of the metric; None favours none.
+        Position of the model that serves minorities; None takes the weights with the best metric.
 
     Returns
     -------
@@ -96,9 +102,21 @@ def find_weights(
     cutoff = metric_cutoff(metric) or 1
     users = _some_users(valid, cutoff, seed)
     cases = _Cases.collect(models, train, valid, users, max(BEST, 2 * cutoff))
-    best = _search(lambda weights: cases.value(weights, metric), len(models))
+    tried: dict[tuple[float, ...], FloatArray] = {}  # weights, and the users' values
+
+    def values(weights: FloatArray) -> FloatArray:
+        key = tuple(np.round(weights, 6).tolist())
+        if key not in tried:
+            tried[key] = cases.values(np.array(key), metric)
+        return tried[key]
+
+    best = _search(lambda weights: float(np.nanmean(values(weights))), len(models))
     if favoured is not None:
-        best = _favour(lambda weights: cases.value(weights, metric), best, favoured)
+        for weights in _towards_each(best):
+            values(weights)
+        near = [np.array(key) for key, found in tried.items() if _hardly_worse(found, values(best))]
+        served = cases.minority_recalls(near, train)
+        best = max(zip(near, served, strict=True), key=lambda one: (one[1], one[0][favoured]))[0]
     return best.astype(np.float32)
 
 
@@ -115,8 +133,9 @@ def _some_users(valid: Interactions, cutoff: int, seed: int) -> IntArray:
 class _Cases:
     """A few candidates of each user, with every model's standardised score: all that a search of weights needs."""
 
+    users: IntArray  # (users,): rows in the data
     scores: FloatArray  # (models, users, places)
-    empty: BoolArray  # (users, places): no candidate
+    items: IntArray  # (users, places), -1: no candidate
     indptr: IntArray  # CSR of the places of held-out items
     held: IntArray
     candidates: IntArray  # (users,): how many there are in the catalogue
@@ -142,22 +161,40 @@ class _Cases:
         rows = np.repeat(users, width), items.ravel()
         held = (_contains(valid, *rows) & (rows[1] >= 0)).reshape(items.shape)
         indptr = np.concatenate([[0], np.cumsum(held.sum(axis=1))])
-        return cls(scores, items < 0, indptr, np.nonzero(held)[1], train.n_items - train.per_user[users])
+        return cls(users, scores, items, indptr, np.nonzero(held)[1], train.n_items - train.per_user[users])
 
-    def value(self, weights: FloatArray, metric: str) -> float:
-        """Return the metric for some weights."""
-        total = np.zeros(self.empty.shape, dtype=np.float32)
+    def values(self, weights: FloatArray, metric: str) -> FloatArray:
+        """Return each user's value of the metric for some weights; NaN for users who do not count."""
+        ranks, chosen = self._ranks(weights), select(metric)
+        for rules in (PROTOCOLS["released"], PROTOCOLS["text"]):  # the first in which a user counts, as in `validation`
+            found: FloatArray = chosen.compute(MetricInput(ranks, rules))[0][metric]
+            if not np.isnan(found).all():
+                return found
+        raise DataError("no user has a validation positive: there is nothing to choose weights by")
+
+    def minority_recalls(self, weights: Sequence[FloatArray], train: Interactions) -> list[float]:
+        """Return the recall of held-out items outside the user's majority category; 0 where there are none."""
+        if train.items.attributes is None:
+            return [0.0] * len(weights)
+        rows = np.repeat(np.arange(len(self.users)), np.diff(self.indptr))
+        given = replace(self._ranks(weights[0]), users=self.users, items=self.items[rows, self.held])
+        wanted = outside_majority(given, train)
+        found = [recall(self._ranks(one).only(wanted), MINORITY_CUTOFF) for one in weights]
+        return [0.0 if np.isnan(values).all() else float(np.nanmean(values)) for values in found]
+
+    def _ranks(self, weights: FloatArray) -> Ranks:
+        """Return the ranks of the held-out places; they are those among all items as long as they are small."""
+        total = np.zeros(self.items.shape, dtype=np.float32)
         for scores, weight in zip(self.scores, weights, strict=True):
             total += np.float32(weight) * scores
-        total[self.empty] = -np.inf
+        total[self.items < 0] = -np.inf
         n_users = len(total)
         ahead, tied = (np.zeros(len(self.held), dtype=np.int32) for _ in range(2))
         nothing = np.zeros(n_users + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
         given = total, np.arange(n_users), *nothing, self.indptr, self.held, ahead, tied
         over_rows(lambda a, b: ranking.rank_counts(*given, a, b), n_users)
         top = np.full((n_users, 0), -1)
-        ranks = Ranks(np.arange(n_users), self.indptr, self.held, ahead, tied, self.candidates, top)
-        return validation_value(ranks, metric)
+        return Ranks(np.arange(n_users), self.indptr, self.held, ahead, tied, self.candidates, top)
 
 
 def _places(
@@ -191,31 +228,27 @@ def _contains(data: Interactions, rows: IntArray, columns: IntArray) -> BoolArra
 def _search(value: Callable[[FloatArray], float], n: int) -> FloatArray:
     """Return the weights on the simplex with the largest value: the best of a grid, then smaller and smaller steps."""
     steps = max(step for step in range(1, 11) if step == 1 or comb(step + n - 1, n - 1) <= POINTS)
-    tried: dict[tuple[float, ...], float] = {}
-
-    def of(weights: Array) -> float:
-        key = tuple(np.round(weights, 6).tolist())
-        if key not in tried:
-            tried[key] = value(np.array(key))
-        return tried[key]
-
-    best = max([np.full(n, 1 / n), *_grid(n, steps)], key=of)  # the first of equal ones
+    best = max([np.full(n, 1 / n), *_grid(n, steps)], key=value)  # the first of equal ones
     step = 1 / (2 * steps)
     while n > 1 and step >= FINEST:
-        moves = [move for move in _moves(best, step) if of(move) > of(best)]
+        moves = [move for move in _moves(best, step) if value(move) > value(best)]
         if moves:
-            best = max(moves, key=of)
+            best = max(moves, key=value)
         else:
             step /= 2
     return np.asarray(best)
 
 
-def _favour(value: Callable[[FloatArray], float], best: FloatArray, favoured: int) -> FloatArray:
-    """Return the weights farthest from the best ones towards one model alone that are nearly as good."""
-    alone = np.eye(len(best))[favoured]
-    enough = (1 - TOLERANCE) * value(best)
-    steps = (share * alone + (1 - share) * best for share in np.arange(20, 0, -1) / 20)
-    return next((weights for weights in steps if value(weights) >= enough), best)
+def _towards_each(best: FloatArray) -> Iterator[FloatArray]:
+    """Yield weights on the ways from the best ones to each model alone."""
+    for alone in np.eye(len(best)):
+        yield from (share * alone + (1 - share) * best for share in np.arange(10, 0, -1) / 10)
+
+
+def _hardly_worse(values: FloatArray, best: FloatArray) -> bool:
+    """Return whether users' values lose next to nothing: at most 2 %, and one standard error of the difference."""
+    loss = (best - values)[~np.isnan(best)]
+    return bool(loss.mean() <= min(TOLERANCE * np.nanmean(best), loss.std() / np.sqrt(len(loss))))
 
 
 def _grid(n: int, steps: int) -> Iterator[FloatArray]:

@@ -17,6 +17,7 @@ from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models.base import Recommender
 from dpcml.models.dpcml import DPCML
 from dpcml.models.ease import EASE
+from dpcml.models.ials import IALS
 from dpcml.models.item_item import RP3Beta
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.parameters import from_plain, named, nested_params, register, to_plain, unfitted, with_nested_params
@@ -32,7 +33,7 @@ from dpcml.utils.checks import at_least, check_array, positive
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.utils.threads import thread_count
 
-USUAL_WEIGHTS = (0.8, 0.1, 0.1)  # of the default models without a validation part: near those found on five sets
+USUAL_WEIGHTS = (0.7, 0.05, 0.1, 0.15)  # of the default models without a validation part: near those found on five sets
 
 
 @register("blend")
@@ -42,19 +43,20 @@ class Blend(Recommender):
 
     The score of an item is ``sum_m w_m (s_m - mean) / deviation``, where mean and deviation of a member's scores are
     taken for each user over the items that are not in the user's history. The weights are those with the best
-    ``metric`` on the validation part; the test part is not looked at. Of weights that are within 1 % of the best, the
-    model with interests gets the most: it serves small interests, and a validation part hardly tells such weights
-    apart. `fit` trains copies of the models, in ``members_``; the weights are in ``weights_``.
+    ``metric`` on the validation part; the test part is not looked at. Of weights that a validation part hardly tells
+    apart, those are taken that serve minority interests best, see `find_weights`. `fit` trains copies of the models, in
+    ``members_``; the weights are in ``weights_``.
 
     Parameters
     ----------
     models
-        Unfitted models, at least one. By default `DPCML`, and `EASE` and `RP3Beta` whose parameters are found on the
-        validation part: ``[DPCML(), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None)]``.
+        Unfitted models, at least one. By default `DPCML`, `EASE` and `RP3Beta` whose parameters are found on the
+        validation part, and `IALS`: ``[DPCML(), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None),
+        IALS(dim=128)]``.
     weights
         One for each model; they are scaled to sum 1. By default they are found on the validation part. If `fit` gets
-        none, they are equal, or 0.8, 0.1 and 0.1 for the default models. To train on everything, find them on a split
-        first: ``found.settled().fit(everything)``.
+        none, they are equal, or 0.7, 0.05, 0.1 and 0.15 for the default models. To train on everything, find them on a
+        split first: ``found.settled().fit(everything)``.
     metric
         The metric by which weights are chosen (released protocol).
     random_state
@@ -106,7 +108,7 @@ class Blend(Recommender):
     def _given(self) -> list[Recommender]:
         if self.models is not None:
             return list(self.models)
-        return [DPCML(), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None)]
+        return [DPCML(), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None), IALS(dim=128)]
 
     def _copies(self) -> list[Recommender]:
         """Return unfitted copies of the models, with this model's seed and threads."""

@@ -1,4 +1,4 @@
-"""Scores as an ONNX graph: distances to the nearest vector, item-item weights, and sums of standardised scores."""
+"""Scores as an ONNX graph: nearest vectors, inner products, item-item weights, and sums of standardised scores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dpcml.utils.errors import ParameterError
 from dpcml.utils.packages import require
 
 OPSET, IR_VERSION = 17, 8  # ONNX 1.12 and newer read them
+SOLVER_STEPS = 25  # of conjugate gradients for the vectors of new users of iALS
 LARGEST = 2**31 - 2**20  # bytes: a file of protobuf ends at 2 GiB
 USERS, VECTORS, HISTORY, SCORES = "users", "vectors", "history", "scores"
 
@@ -51,7 +52,7 @@ class ScoreGraph:
         return self.constant(np.array(value, dtype=np.float32))
 
     def known_vectors(self, users: FloatArray) -> str:
-        """Return the vectors of users by row; shape (batch, C, d)."""
+        """Return the vectors of users by row; shape (batch, C, d), or (batch, d) for one each."""
         return self.node("Gather", self.constant(users), self.input(USERS, "INT64", ["batch"]), axis=0)
 
     def new_vectors(self, n_vectors: int, dim: int) -> str:
@@ -65,6 +66,37 @@ class ScoreGraph:
         closeness = self.node("Sub", self.node("Mul", cross, self.number(2.0)), squares)
         best = self.node("ReduceMax", closeness, axes=[1], keepdims=0)  # (batch, items)
         return self.node("Sub", best, self.constant(np.einsum("id,id->i", items, items)))
+
+    def ridge_factors(self, items: FloatArray, gram: FloatArray, weight: float) -> str:
+        """Return the vectors x that solve ``(gram + weight Y^T H Y) x = (weight + 1) Y^T h`` for the histories h.
+
+        By conjugate gradients, unrolled: a system for each user has no operation in ONNX.
+        """
+        n_items = len(items)
+        vectors, across, products = self.constant(items), self.constant(items.T), self.constant(gram)
+        last, tiny = self.constant(np.array([1])), self.number(1e-30)
+        history = self.history(n_items)
+
+        def square(a: str, b: str) -> str:
+            return self.node("ReduceSum", self.node("Mul", a, b), last, keepdims=1)
+
+        residual = direction = self.affine(self.node("MatMul", history, vectors), weight + 1)
+        found, norm = self.affine(residual, 0.0), square(residual, residual)
+        for _ in range(SOLVER_STEPS):
+            liked = self.node("Mul", self.node("MatMul", direction, across), history)
+            applied = self.affine(self.node("MatMul", liked, vectors), weight)
+            applied = self.node("Add", self.node("MatMul", direction, products), applied)
+            rate = self.node("Div", norm, self.node("Max", square(direction, applied), tiny))
+            found = self.node("Add", found, self.node("Mul", rate, direction))
+            residual = self.node("Sub", residual, self.node("Mul", rate, applied))
+            before, norm = norm, square(residual, residual)
+            share = self.node("Div", norm, self.node("Max", before, tiny))
+            direction = self.node("Add", residual, self.node("Mul", share, direction))
+        return found
+
+    def inner_products(self, users: str, items: FloatArray) -> str:
+        """Return the inner products of users' vectors with all items'."""
+        return self.node("MatMul", users, self.constant(items.T))
 
     def history(self, n_items: int) -> str:
         """Return the liked items, an input."""
