@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dpcml import DPCML, EASE, Blend, Checkpoint, Interactions, ItemKNN, Popularity, create, load
+from dpcml import DPCML, EASE, IALS, Blend, Checkpoint, Interactions, ItemKNN, Popularity, create, load
 from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import validation
 from dpcml.export import export
@@ -146,6 +146,16 @@ def test_parameters_of_members_can_be_read_and_set():
     with pytest.raises(ParameterError, match="l2=-1"):
         blend.set_params(itemknn__k=6, ease__l2=-1)
     assert blend.models[1].k == 5, "nothing changes if one value is refused"
+
+
+def test_a_name_without_a_prefix_is_that_of_the_first_model_or_of_the_only_one():
+    blend = Blend().set_params(epochs=7, l2_per_like=2.0)
+    dpcml, ease, _, ials = blend.models
+    assert (dpcml.epochs, ials.epochs, ease.l2_per_like) == (7, IALS().epochs, 2.0)
+    with pytest.raises(ParameterError, match="Blend has no parameter 'alphas'"):
+        blend.set_params(alphas=1.0)
+    with pytest.raises(ParameterError, match="Blend has no parameter 'l2'"):  # of EASE or of iALS?
+        blend.set_params(l2=1.0)
 
 
 def test_sklearn_clones_the_members_too():

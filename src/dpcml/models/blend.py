@@ -165,7 +165,7 @@ class Blend(Recommender):
     def set_params(self, **values: Any) -> Self:
         """Change hyper-parameters, of this model or of its models; it must be fitted again afterwards.
 
-        A parameter that only one of the models has needs no prefix.
+        A parameter of the first model, or that only one of the models has, needs no prefix.
 
         Examples
         --------

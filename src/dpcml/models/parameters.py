@@ -173,7 +173,8 @@ def with_nested_params(
     own
         Names of the other's own hyper-parameters.
     values
-        Hyper-parameters by name: own ones, ``ease__l2`` for that of a model, or ``l2`` if only one model has it.
+        Hyper-parameters by name: own ones, ``ease__l2`` for that of a model, or ``l2`` if only one model has it; one
+        that the first model has is its own.
     """
     members = named(models)
     found, nested = dict[str, Any](), dict[str, dict[str, Any]]()
@@ -182,7 +183,7 @@ def with_nested_params(
         member, divider, key = name.partition("__")
         if divider:
             nested.setdefault(member, {})[key] = value
-        elif name not in own and len(having) == 1:
+        elif name not in own and (len(having) == 1 or next(iter(members)) in having):
             nested.setdefault(having[0], {})[name] = value
         else:
             found[name] = value
