@@ -9,8 +9,6 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpcml.data.datasets import DATASETS, DatasetStore
 from dpcml.kernels.compilation import kernel_cache_folder
 from dpcml.utils.packages import version as own_version
@@ -43,29 +41,6 @@ def describe_environment() -> dict[str, Any]:
             if extra not in ("", DEVELOPMENT)
         },
     }
-
-
-def warm_kernels() -> None:
-    """Compile the kernels that the default model trains, evaluates and recommends with, and keep them on disk.
-
-    For images of containers, and where the first training must not wait. Models with other settings compile theirs at
-    their first training.
-    """
-    from dpcml.data.interactions import Interactions
-    from dpcml.data.split import by_ratio
-    from dpcml.evaluation.evaluate import evaluate
-    from dpcml.models.adaptive import RATES
-    from dpcml.models.blend import Blend
-    from dpcml.models.dpcml import DPCML
-    from dpcml.models.ease import EASE
-
-    likes = np.random.default_rng(0).random((50, 400)) < 0.5  # so many that users get all vectors they may have
-    split = by_ratio(Interactions.from_csr(likes), (0.6, 0.2, 0.2), 0)
-    for rate in (None, RATES[-1]):
-        model = Blend([DPCML(vector_rate=rate, epochs=1), EASE()]).fit(split.train, split.valid, progress=False)
-    evaluate(model, split.train, split.test, valid=split.valid)
-    model.recommend(0, explain=True)
-    model.recommend_new([0, 1, 2], explain=True)
 
 
 def _requirements() -> dict[str, list[str]]:

@@ -27,6 +27,7 @@ from dpcml.models import MODELS, Recommender
 from dpcml.models.presets import PRESETS
 from dpcml.models.runners import Runner
 from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint
+from dpcml.training.progress import working
 from dpcml.training.tracking import Tracker
 from dpcml.training.trainer import History
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
@@ -166,7 +167,8 @@ def train_and_save(
             about = {"model": label or model.name, **model.get_params(), "data": source.data, "split_seed": split_seed}
             tracked.enter_context(tracker.run(about))
         seconds = _fit(model, train, valid, place, trackers=trackers, **options)
-        figures = None if parts is None else _held_out(model, parts, label or model.name)
+        with working("evaluating", progress):
+            figures = None if parts is None else _held_out(model, parts, label or model.name)
         for tracker in trackers:
             tracker.log({f"test_{name}": value for name, value in (figures or {"metrics": {}})["metrics"].items()})
     held = None if parts is None else {"by": split, "seed": split_seed, "rule": parts.rule, "hash": parts.hash}
@@ -211,7 +213,8 @@ def _fit(
     if model.iterative:
         options = {"checkpoint": Checkpoint(place, checkpoint_every), "resume": resume, "callbacks": trackers}
     started = time.perf_counter()
-    model.fit(train, valid=valid, progress=progress, runner=runner, **options)
+    with working("fitting", progress):  # a bar and lines of the model take its place
+        model.fit(train, valid=valid, progress=progress, runner=runner, **options)
     return time.perf_counter() - started
 
 

@@ -235,7 +235,7 @@ def test_escape_codes_of_ids_and_titles_do_not_reach_the_terminal(tmp_path, monk
 
 def test_doctor_compiles_kernels_only_if_asked(monkeypatch):
     compiled = []
-    monkeypatch.setattr("dpcml.environment.warm_kernels", lambda: compiled.append(1))
+    monkeypatch.setattr("dpcml.warmup.warm_up", lambda: compiled.append(1))
     CliRunner().invoke(app, ["doctor", "--json"])
     assert not compiled
     assert json.loads(CliRunner().invoke(app, ["doctor", "--warm", "--json"]).stdout)["kernel_cache"]

@@ -1,13 +1,20 @@
 """The cache on disk, in processes of their own with a copy of the package."""
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+from numba.core.errors import TypingError
+
 import dpcml
+from dpcml.kernels import compilation
+from dpcml.kernels.compilation import Index, cached_njit
 
 PROGRAM = """
 import numpy as np
@@ -84,3 +91,77 @@ def test_an_index_of_a_version_with_other_modules_is_written_anew(tmp_path):
     assert index.load("int64") is None
     index.save("int64", "machine code")
     assert index.load("int64") == "machine code"
+
+
+TOGETHER = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from dpcml.kernels.sampling import fill_filters
+
+Path(sys.argv[1]).touch()
+while len(list(Path(sys.argv[1]).parent.iterdir())) < 2:
+    time.sleep(0.001)
+fill_filters(np.array([0, 3]), np.array([1, 4, 9], np.int32), np.zeros(3, np.uint64))
+print(sum(fill_filters.stats.cache_hits.values()))
+"""
+
+
+def test_processes_that_need_a_kernel_at_the_same_time_compile_it_once(tmp_path):
+    (tmp_path / "ready").mkdir()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", TOGETHER, tmp_path / "ready" / name], env=environment, stdout=subprocess.PIPE
+        )
+        for name in "ab"
+    ]
+    assert sorted(int(one.communicate()[0]) for one in both) == [0, 1]
+    assert not list((tmp_path / "cache").rglob("*.claim"))
+
+
+@pytest.fixture
+def failing(tmp_path, monkeypatch):
+    """A kernel that cannot be compiled, with a cache of its own."""
+    monkeypatch.setattr(compilation, "kernel_cache_folder", lambda: tmp_path)
+
+    def kernel(number):
+        return number.nothing
+
+    return cached_njit()(kernel)
+
+
+def test_an_error_leaves_no_claim_and_the_collector_on(failing, tmp_path):
+    with pytest.raises(TypingError):
+        failing(1)
+    assert gc.isenabled()
+    assert not failing._cache._claims
+    assert not list(tmp_path.rglob("*.claim"))
+
+
+def test_a_process_waits_for_a_kernel_only_so_long(failing, monkeypatch):
+    """The other process may be stopped."""
+    asked = []
+    monkeypatch.setattr(compilation, "WAIT", 0.05)
+    monkeypatch.setattr(compilation, "_try_lock", lambda file: bool(asked.append(file)))
+    with pytest.raises(TypingError):  # it has begun to compile
+        failing(1)
+    assert len(asked) > 1
+
+
+def test_a_lock_ends_with_its_process(tmp_path):
+    held = compilation._try_lock(tmp_path / "a.claim")
+    assert compilation._try_lock(tmp_path / "a.claim") is False
+    held.close()
+    assert compilation._try_lock(tmp_path / "a.claim")
+    assert compilation._try_lock(tmp_path / "nowhere" / "a.claim") is None
+
+
+def test_signatures_that_are_saved_at_the_same_time_keep_their_code(tmp_path):
+    def save(number):
+        Index(str(tmp_path), "kernel", 7).save(f"signature {number}", f"code {number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(save, range(40)))
+    index = Index(str(tmp_path), "kernel", 7)
+    assert [index.load(f"signature {number}") for number in range(40)] == [f"code {number}" for number in range(40)]

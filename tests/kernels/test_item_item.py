@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpcml.kernels.item_item import cosine_neighbours, count_together, walk_sources
+from dpcml.kernels.item_item import best_first, cosine_neighbours, count_together, walk_sources
 
 
 @pytest.fixture(params=range(5))
@@ -79,3 +79,16 @@ def test_weights_that_are_zero_are_no_neighbours():
     sources, weights = walk(np.ones((50, 5)), 3, np.zeros(50), np.ones(5), np.ones(5), [(0, 5)])
     assert (sources == -1).all()
     assert (weights == 0).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 60])
+def test_best_first_is_a_stable_sort_by_value(n):
+    rng = np.random.default_rng(n)
+    value = rng.integers(0, 9, 80) / 4  # many ties
+    for k in {0, min(1, n), n // 2, n}:
+        items = rng.permutation(80)[:n]
+        expected = sorted(items, key=lambda item: (-value[item], item))[:k]
+        every = set(items.tolist())
+        best_first(items, n, k, value)
+        assert items[:k].tolist() == expected
+        assert set(items.tolist()) == every

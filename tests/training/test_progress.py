@@ -6,10 +6,21 @@ import time
 
 import pytest
 
+from dpcml.training import progress
 from dpcml.training.progress import Progress, working
 from dpcml.training.trainer import Epoch, History
 
 MOVING = "from dpcml.training.progress import working\nwith working('compiling [kernels]', {}): pass"
+NESTED = """
+import time
+from dpcml.training.progress import Progress, working
+with working("fitting"):
+    with working("initial vectors"):
+        time.sleep(0.3)
+    with Progress(4):
+        time.sleep(0.3)
+    time.sleep(0.3)
+"""
 SHOWN = """
 import numpy as np
 from dpcml.training.trainer import Epoch, History
@@ -90,3 +101,20 @@ def test_no_moving_line_without_a_terminal(capfd):
 def test_a_terminal_shows_the_text_as_it_is():
     assert "compiling [kernels]" in on_terminal(MOVING.format(None))
     assert on_terminal(MOVING.format(False)) == ""
+
+
+@pytest.mark.skipif(not hasattr(pty, "openpty"), reason="there are no terminals here")
+def test_a_bar_or_line_takes_the_place_of_the_line_around_it():
+    seen = on_terminal(NESTED)
+    inner, bar = seen.index("initial vectors"), seen.index("training")
+    assert "fitting" in seen[:inner]
+    assert "fitting" in seen[bar:], "it comes back"
+    last_line, last_bar = seen.rindex("initial vectors"), seen.rindex("training")
+    assert "fitting" not in seen[inner:last_line]
+    assert "fitting" not in seen[bar:last_bar]
+
+
+def test_an_error_within_leaves_no_line():
+    with pytest.raises(ValueError, match="no"), working("fitting", True), working("initial vectors", True):
+        raise ValueError("no")
+    assert not progress._lines

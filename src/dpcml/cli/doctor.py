@@ -15,12 +15,13 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check versions, threads, the kernel cache, data folders and extras."""
-    from dpcml.environment import describe_environment, warm_kernels
+    from dpcml.environment import describe_environment
     from dpcml.utils.packages import install_command
+    from dpcml.warmup import warm_up
 
     if warm:
         with working("compiling kernels, once per machine"):
-            warm_kernels()
+            warm_up()
     found = describe_environment()
     if as_json:
         print_json(found)

@@ -25,6 +25,7 @@ from dpcml.cli.options import (
 from dpcml.training.progress import working
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.text import printable
+from dpcml.warmup import expect_engine, start_warmup
 
 if TYPE_CHECKING:
     from dpcml.data.interactions import Interactions
@@ -86,15 +87,21 @@ def train(
     figures. Options of the command line override the config file.
     """
     with working("starting", False if quiet else None):
+        asked = _asked(config, data=data, model=model, seed=seed, split=split, split_seed=split_seed, out=out)
+        parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
+        # Before the imports, which take as long as a process takes to start.
+        compiles = not parameters and "model" not in asked and engine == "local" and start_warmup()
+        if compiles and not quiet:
+            note("first training here: kernels are compiled meanwhile, once")
         from dpcml.models import RECOMMENDED
         from dpcml.storage import CARD, free_place
         from dpcml.training.tracking import make_tracker
         from dpcml.workflow import DataSource, checkpoint_folder, train_and_save
 
-        asked = _asked(config, data=data, model=model, seed=seed, split=split, split_seed=split_seed, out=out)
         label, folder = asked.get("model", RECOMMENDED), Path(asked["out"])
-        parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
         learner = _learner(label, parameters, asked.get("seed"), threads)
+        if compiles:
+            expect_engine()
         trackers = [make_tracker(text) for text in track or ()]
         runner = (
             _runner(learner, workers or 1, address, sync_every)

@@ -1,21 +1,26 @@
 """Compiler options of the kernels, and a cache on disk that notices an edit of any kernel source.
 
 The cache is in ``$NUMBA_CACHE_DIR``, else beside the kernels, else in the user's cache folder, else among the temporary
-files, whichever can be written; without any, every process compiles the kernels it needs.
+files, whichever can be written; without any, every process compiles the kernels it needs. Processes that need the same
+kernel at the same time do not compile it twice: the others wait for the first one, and load what it has saved.
 """
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import hashlib
 import logging
 import os
 import pickle
 import stat
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +45,8 @@ NO_NAN = {"nnan", "nsz", "contract"}
 # Nobody calls kernels from C, so they need no entry for it.
 PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 TRAINING: dict[str, Any] = {"fastmath": REORDER, **PLAIN}
+
+WAIT = 120.0  # seconds, at most, for another process that compiles the same kernel
 
 SOURCE_HASH = zlib.crc32(b"".join(source.read_bytes() for source in sorted(Path(__file__).parent.glob("*.py"))))
 
@@ -109,6 +116,19 @@ class Index(IndexDataCacheFile):
     def _save_index(self, overloads: dict[Any, Any]) -> None:
         self._write(self._index_path, ((self._version, self._source_stamp), overloads))
 
+    def save(self, key: Any, data: Any) -> None:
+        """Save the code of a signature before the index names it, while no other process saves one.
+
+        By itself Numba lets two processes take the same number for the code of two signatures.
+        """
+        with (Path(self._cache_path) / "saving.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            overloads = self._load_index()
+            taken = set(overloads.values())
+            free = next(name for name in map(self._data_name, count(1)) if name not in taken)
+            self._save_data(overloads.setdefault(key, free), data)
+            self._save_index(overloads)
+
     def _load_data(self, name: str) -> Any:
         return pickle.loads(_checked(self._data_path(name)))  # Numba takes an OSError for a file that is gone
 
@@ -140,10 +160,23 @@ class SourceHashCache(FunctionCache):
             super().__init__(function)
         self._cache_file = Index(self._cache_path, self._impl.filename_base, SOURCE_HASH)
 
+        self.expected = False  # from another process, see `expect`
+        self._claims: dict[Path, Any] = {}  # files that are locked while this process compiles
+
     def holds(self, codegen: Any) -> bool:
         """Return whether there is code of the function for this processor, whatever the types of its arguments."""
         wanted = self._index_key(None, codegen)[1:]  # processor, code and what the function closes over
         return any(key[1:] == wanted for key in self._cache_file._load_index())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load compiled code; where there is none, wait for a process that compiles it, or tell others to wait."""
+        found = super().load_overload(sig, target_context)
+        if found is None and self._enabled:
+            self._claim(sig, target_context.codegen())
+            found = super().load_overload(sig, target_context)
+            if found is not None:
+                self.release()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save compiled code; where that fails, for want of space mostly, go on without the cache."""
@@ -152,10 +185,52 @@ class SourceHashCache(FunctionCache):
         except OSError as error:
             self.disable()
             warn_once(f"compiled kernels cannot be kept in {self._cache_path} ({error.strerror}); set NUMBA_CACHE_DIR")
+        finally:
+            self.release()
+
+    def _claim_file(self, sig: Any, codegen: Any) -> Path:
+        key = hashlib.sha256(repr(self._index_key(sig, codegen)).encode()).hexdigest()[:16]
+        return Path(self._cache_path) / f"{self._impl.filename_base}.{key}.claim"
+
+    def _claim(self, sig: Any, codegen: Any) -> None:
+        """Lock the file by which others see that this process compiles a kernel, as soon as nobody else holds it."""
+        file, until = self._claim_file(sig, codegen), time.monotonic() + WAIT
+        while file not in self._claims and time.monotonic() < until:
+            lock = _try_lock(file)
+            if lock:
+                self._claims[file] = lock
+            elif lock is None:  # locks do not work here
+                return
+            else:
+                time.sleep(0.02)
+
+    def release(self) -> None:
+        """Let other processes go on, which load what was saved or, after an error, compile by themselves."""
+        while self._claims:
+            file, lock = self._claims.popitem()
+            file.unlink(missing_ok=True)
+            lock.close()
+
+
+def _try_lock(file: Path) -> Any:
+    """Return an open file that this process has locked; False if another one has, None if it cannot be locked."""
+    try:
+        opened = file.open("ab")
+    except OSError:
+        return None
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        opened.close()
+        return False
+    except OSError:
+        opened.close()
+        return None
+    return opened
 
 
 def needs_compiler(kernel: Any) -> bool:
-    """Return whether a kernel is neither compiled nor in the cache on disk, but could be kept there.
+    """Return whether a kernel is neither compiled nor in the cache on disk, nor on its way there.
 
     Examples
     --------
@@ -165,8 +240,16 @@ def needs_compiler(kernel: Any) -> bool:
     >>> needs_compiler(nth_negative)
     False
     """
-    kept = kernel._cache
-    return not kernel.signatures and isinstance(kept, SourceHashCache) and not kept.holds(kernel.targetctx.codegen())
+    kept, codegen = kernel._cache, kernel.targetctx.codegen()
+    if kernel.signatures or not isinstance(kept, SourceHashCache):  # without a cache it could not be kept
+        return False
+    return not kept.expected and not kept.holds(codegen)
+
+
+def expect(kernel: Any) -> None:
+    """Say that another process is about to compile a kernel: `needs_compiler` is False from now on."""
+    if isinstance(kernel._cache, SourceHashCache):
+        kernel._cache.expected = True
 
 
 @contextmanager
@@ -200,6 +283,31 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         dispatcher = njit(**options)(function)
         if kernel_cache_folder() is not None:
             dispatcher._cache = SourceHashCache(function)
+        _compile_without_collector(dispatcher)
         return dispatcher
 
     return compiled
+
+
+def _compile_without_collector(dispatcher: Any) -> None:
+    """Let Numba compile a function without Python's garbage collector, which is a fifth of the time.
+
+    A compiler keeps what it allocates. After an error, other processes need not wait for this one any more.
+    """
+    compiler, kept = dispatcher._compiler, dispatcher._cache
+    compile_types = compiler.compile
+
+    def compile_alone(args: Any, return_type: Any) -> Any:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return compile_types(args, return_type)
+        except BaseException:
+            if isinstance(kept, SourceHashCache):
+                kept.release()
+            raise
+        finally:
+            if collects:
+                gc.enable()
+
+    compiler.compile = compile_alone

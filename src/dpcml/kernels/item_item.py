@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from dpcml.kernels.compilation import cached_njit
+from dpcml.kernels.compilation import PLAIN, cached_njit
 
 
 @cached_njit(nogil=True)
@@ -115,12 +116,55 @@ def walk_sources(user_ptr, items, item_ptr, users, user_weight, item_weight, pen
                     n_touched += 1
                 total[i] += user_weight[u]
         total[j] = 0.0
-        near = np.sort(touched[:n_touched])
-        value = total[near] * item_weight[near]
-        total[near] = 0.0
-        reached[near] = False
-        keep_largest(near, value, sources[j], weights[j])
-        weights[j] *= penalty[j]
+        for t in range(n_touched):
+            total[touched[t]] *= item_weight[touched[t]]
+        n_best = min(sources.shape[1], n_touched)
+        best_first(touched, n_touched, n_best, total)
+        for place in range(n_best):
+            if total[touched[place]] > 0:
+                sources[j, place] = touched[place]
+                weights[j, place] = np.float32(total[touched[place]]) * penalty[j]
+        for t in range(n_touched):
+            total[touched[t]] = 0.0
+            reached[touched[t]] = False
+
+
+@cached_njit(**PLAIN)
+def best_first(items, n, k, value):
+    """Move the k of the first n items with the largest values to the front, best first; ties go to the lower position.
+
+    The first k places are a heap with the worst item on top. Sorting by NumPy's functions took seconds to compile.
+    """
+    for place in range(k // 2 - 1, -1, -1):
+        sink(items, k, place, value)
+    for place in range(k, n):
+        if is_worse(value, items[0], items[place]):
+            items[0], items[place] = items[place], items[0]
+            sink(items, k, 0, value)
+    for place in range(k - 1, 0, -1):
+        items[0], items[place] = items[place], items[0]
+        sink(items, place, 0, value)
+
+
+@cached_njit(**PLAIN)
+def sink(heap, size, place, value):
+    """Move an item of a heap down until none of the two below it is worse."""
+    item = heap[place]
+    below = 2 * place + 1
+    while below < size:
+        if below + 1 < size and is_worse(value, heap[below + 1], heap[below]):
+            below += 1
+        if not is_worse(value, heap[below], item):
+            break
+        heap[place] = heap[below]
+        place, below = below, 2 * below + 1
+    heap[place] = item
+
+
+@njit(inline="always")
+def is_worse(value, one, other):
+    """Return whether an item has a smaller value than another one, or the same and a higher position."""
+    return value[one] < value[other] or (value[one] == value[other] and one > other)
 
 
 @cached_njit(nogil=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 @contextmanager
 def working(text: str, shown: bool | None = None) -> Iterator[None]:
     """Show a moving line on standard error while the body of the ``with`` runs, where that is a terminal.
+
+    A line or a bar that is shown within another line takes its place for as long.
 
     Parameters
     ----------
@@ -34,8 +36,28 @@ def working(text: str, shown: bool | None = None) -> Iterator[None]:
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text(text)):
+    with _in_place_of_line(), Console(stderr=True).status(Text(text)) as line:
+        _lines.append(line)
+        try:
+            yield
+        finally:
+            _lines.remove(line)
+
+
+_lines: list[Any] = []  # moving lines, the innermost last
+
+
+@contextmanager
+def _in_place_of_line() -> Iterator[None]:
+    """Hide the moving line, if there is one, while something else is shown."""
+    line = _lines[-1] if _lines else None
+    if line is not None:
+        line.stop()
+    try:
         yield
+    finally:
+        if line is not None:
+            line.start()
 
 
 class Progress:
@@ -63,6 +85,7 @@ class Progress:
         self.total, self.done, self.positives = total, done, positives
         self._bar: Any = None
         self._task: Any = None
+        self._place = ExitStack()
 
     def __enter__(self) -> Progress:
         if self.shown:
@@ -73,12 +96,14 @@ class Progress:
             columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
             self._bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task("", total=self.total, completed=self.done)
+            self._place.enter_context(_in_place_of_line())
             self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+            self._place.close()
 
     def epoch_part(self, share: float) -> None:
         """Move the bar within the running epoch; ``share`` of it is done."""
