@@ -1,7 +1,7 @@
 """Kernels of the default model, compiled by other processes while the first training imports packages and reads data.
 
-Numba compiles one function at a time in a process, so two more processes share the work: one fits the models that are
-trained in epochs to a small world, the other one the others. No kernel is compiled twice, because who needs one that
+Numba compiles one function at a time in a process, so two more processes share the work: one fits the models that the
+engine trains to a small world, the other one the others. No kernel is compiled twice, because who needs one that
 another process compiles waits for it, see `dpcml.kernels.compilation`. This module imports nothing that takes long: the
 processes are to start first.
 """
@@ -93,7 +93,7 @@ def warm_part(part: str) -> None:
     if part == "engine":
         for options in _engines(model):
             compile_kernel(*options)
-    members = [one for one in model._copies() if one.iterative == (part == "engine")]
+    members = [one for one in model._copies() if one.takes_runner == (part == "engine")]
     _fitted(Blend(members[::-1]))  # the kernel of the last one takes longest
     _mark(part)
 

@@ -8,7 +8,6 @@ kernel at the same time do not compile it twice: the others wait for the first o
 from __future__ import annotations
 
 import fcntl
-import gc
 import hashlib
 import logging
 import os
@@ -283,31 +282,23 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         dispatcher = njit(**options)(function)
         if kernel_cache_folder() is not None:
             dispatcher._cache = SourceHashCache(function)
-        _compile_without_collector(dispatcher)
+        _release_after_errors(dispatcher)
         return dispatcher
 
     return compiled
 
 
-def _compile_without_collector(dispatcher: Any) -> None:
-    """Let Numba compile a function without Python's garbage collector, which is a fifth of the time.
-
-    A compiler keeps what it allocates. After an error, other processes need not wait for this one any more.
-    """
+def _release_after_errors(dispatcher: Any) -> None:
+    """Let other processes go on after an error: they need not wait for this one any more."""
     compiler, kept = dispatcher._compiler, dispatcher._cache
     compile_types = compiler.compile
 
-    def compile_alone(args: Any, return_type: Any) -> Any:
-        collects = gc.isenabled()
-        gc.disable()
+    def compile_or_release(args: Any, return_type: Any) -> Any:
         try:
             return compile_types(args, return_type)
         except BaseException:
             if isinstance(kept, SourceHashCache):
                 kept.release()
             raise
-        finally:
-            if collects:
-                gc.enable()
 
-    compiler.compile = compile_alone
+    compiler.compile = compile_or_release
