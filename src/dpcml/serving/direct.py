@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from dpcml.serving.middleware import App, Message, Receive, Scope, Send
 from dpcml.serving.model_store import LoadedModel, ModelStore
 from dpcml.serving.schemas import RecommendRequest
 from dpcml.serving.work import CURRENT_POOLS, WorkPool
-from dpcml.utils.errors import DpcmlError
+from dpcml.utils.errors import DpcmlError, UnknownIdError
 
 AT_ONCE = 64  # lists that are made together
 LONGEST = 100  # longer lists are made on other threads: they would keep the short ones waiting
@@ -165,9 +166,10 @@ class DirectRecommend:
         """Return the response to a request."""
         everything = asked.items is None and asked.where is None and not asked.exclude
         said = self._feedback is not None and self._feedback.person(asked.user) is not None
-        if everything and asked.n <= LONGEST and asked.on_unknown != "popular" and not said:
-            options = ListOptions(asked.n, asked.exclude_seen, asked.mix, asked.explain)
-            return await self._batcher.make(loaded, loaded.user_row(asked.user), options)
+        if everything and asked.n <= LONGEST and not said:
+            with suppress(UnknownIdError):  # `one_list` knows what to answer
+                options = ListOptions(asked.n, asked.exclude_seen, asked.mix, asked.explain)
+                return await self._batcher.make(loaded, loaded.user_row(asked.user), options)
         return await CURRENT_POOLS.get().lists.run(lambda: one_list(loaded, asked, self._feedback))
 
 
