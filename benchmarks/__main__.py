@@ -487,7 +487,10 @@ def recommend(
             " matrix products alone would allow"
         )
         if index is not None:
-            print(f"  index    built in {index['build_seconds']:.0f} s, {index['bytes'] / 1e6:.0f} MB")
+            print(
+                f"  index    built in {index['build_seconds']:.0f} s ({index['build_cpu_seconds']:.0f} s of processor"
+                f" time), {index['bytes'] / 1e6:.0f} MB"
+            )
             for search in index["searches"]:
                 print(
                     f"    width {search['width']:<4} one user {search['p50_ms']:.2f} ms (99th percentile"
@@ -514,7 +517,7 @@ def serve(
         return
     print(f"{found['model']} of {found['users']:,} users and {found['items']:,} items; {workers} processes")
     rows = [
-        [name, str(run["at_once"]) + ("" if run["rate"] is None else ", half the rate"),
+        [name, str(run["at_once"]) + ("" if run["share"] is None else f", {run['share']:.0%} of the rate"),
          f"{run['requests_per_second']:,.0f}", f"{run['p50_milliseconds']:.1f}", f"{run['p99_milliseconds']:.1f}",
          f"{run['cpu_milliseconds_per_request']:.2f}", str(run["errors"])]
         for name, runs in found["asked"].items() for run in runs

@@ -6,6 +6,7 @@ The client writes HTTP by hand: a general client would use more processor time t
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -33,7 +34,7 @@ from dpcml.utils.packages import version
 
 START_SECONDS = 120.0  # until the server answers
 USERS = 1000  # whose lists are requested
-HALF = 0.5  # of the highest rate that was reached: how long answers take where the server is not overloaded
+RATES = (0.25, 0.5)  # of the highest rate that was reached: how long answers take where the server is not overloaded
 MAX_CONNECTIONS = 256
 MAX_REQUESTS = 1_000_000
 MAX_SECONDS = 120.0
@@ -54,7 +55,7 @@ def bench_serving(
     directory
         A model; by default 5 vectors of 64 on a planted world of 5,000 items.
     connections
-        Numbers of open connections, each measured on its own; the last one also at half the rate that it reached.
+        Numbers of open connections, each measured on its own; the last one also at parts of the rate that it reached.
     requests, seconds
         A measurement ends after this many requests or seconds, whichever comes first.
     workers
@@ -69,14 +70,16 @@ def bench_serving(
             found: dict[str, list[dict[str, Any]]] = {}
             for name, (path, bodies) in bodies_of.items():
                 found[name] = []
-                for count, share in [*((count, None) for count in connections), (connections[-1], HALF)]:
-                    rate = None if share is None else share * found[name][-1]["requests_per_second"]
+                rates = [*((count, None) for count in connections), *((connections[-1], share) for share in RATES)]
+                for count, share in rates:
+                    highest = found[name][len(connections) - 1]["requests_per_second"] if share else 0.0
+                    rate = None if share is None else share * highest
                     before = cpu_seconds(process)
                     run = send_load(
                         url + path, bodies, connections=count, requests=requests, seconds=seconds, rate=rate
                     )
                     used = 1000 * (cpu_seconds(process) - before) / max(run["requests"], 1)
-                    found[name].append({**run, "cpu_milliseconds_per_request": used})
+                    found[name].append({**run, "share": share, "cpu_milliseconds_per_request": used})
     train = model.check_fitted()
     return {
         "benchmark": "serving",
@@ -201,7 +204,12 @@ def send_load(
         if not 0 < value <= limit:
             raise ParameterError(f"{name}={value}: must be above 0 and at most {limit:g}")
     sent = [_request(parts.path, body) for body in bodies]
-    return asyncio.run(_load(str(parts.hostname), parts.port, sent, connections, requests, seconds, rate))
+    gc.collect()
+    gc.freeze()  # a pause of the client would count as one of the server
+    try:
+        return asyncio.run(_load(str(parts.hostname), parts.port, sent, connections, requests, seconds, rate))
+    finally:
+        gc.unfreeze()
 
 
 async def _load(

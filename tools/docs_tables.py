@@ -359,6 +359,7 @@ def recommend() -> str:
             "share of the bare matrix product",
             "index, MB",
             "time to build it, s",
+            "processor time, s",
         ],
         [
             [
@@ -367,6 +368,7 @@ def recommend() -> str:
                 percent(one["exact"]["share_of_matrix_product"]),
                 number(one["index"]["bytes"] / 1e6),
                 number(one["index"]["build_seconds"], 2),
+                number(one["index"]["build_cpu_seconds"], 2),
             ]
             for one in f["catalogues"]
         ],
@@ -384,7 +386,7 @@ def serve() -> str:
     rows = [
         [
             request,
-            level["at_once"] if level.get("rate") is None else f"{level['at_once']}, half the rate",
+            level["at_once"] if level.get("share") is None else f"{level['at_once']}, {level['share']:.0%} of the rate",
             number(level["requests_per_second"]),
             number(level["p50_milliseconds"], 2),
             number(level["p99_milliseconds"], 2),

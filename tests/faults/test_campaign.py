@@ -6,12 +6,15 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.faults.campaign.__main__ import run_campaign
 from tests.faults.campaign.cases import Budget, run_isolated
+from tests.faults.campaign.load import growth, measure_leak, own_bytes
 
 pytest.importorskip("fastapi")
 ROOT = Path(__file__).parents[2]
@@ -39,6 +42,48 @@ def test_a_server_holds_under_hostile_load(tmp_path):
         "hostile_requests": 0, "reloads": 0, "sound_requests": 0, "worker_kills": 0,
     }, found  # fmt: skip
     assert found["sound_requests"]["cases"] > 0
+
+
+def test_memory_that_a_server_gains_steadily_is_a_leak_and_a_jump_is_none():
+    assert growth([10.0, 10.0, 15.0, 15.0, 15.0, 15.0]) == 0.0
+    assert growth([10.0, 12.0, 14.0, 26.0, 28.0, 30.0]) == 2.0
+    assert growth([10.0]) == 0.0
+
+
+MAPS = """
+import mmap, sys
+with open(sys.argv[1], "rb") as file:
+    pages = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE)
+pages[::4096]
+kept = bytearray(int(sys.argv[2]))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def process_with(file, size):
+    command = [sys.executable, "-c", MAPS, str(file), str(size)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        yield process.pid
+        process.stdin.close()
+
+
+def test_memory_of_a_server_does_not_depend_on_other_processes(tmp_path):
+    file = tmp_path / "library"
+    file.write_bytes(bytes(16 * 2**20))
+    with process_with(file, 0) as one:
+        alone = own_bytes(one)
+        with process_with(file, 16 * 2**20) as other:  # the file is no longer the first one's alone
+            assert abs(own_bytes(one) - alone) < 2**20
+            assert own_bytes(other) - alone > 15 * 2**20
+
+
+def test_a_server_gains_no_memory_with_the_number_of_requests(tmp_path):
+    found = measure_leak(tmp_path / "leak", Budget(seed=0, scale=0.1))
+    assert found["leak_requests"] == 1000
+    assert found["leak_bytes_per_10000_requests"] < 8e6  # 800 bytes of each request would be kept
 
 
 def crash(folder, rng):

@@ -1,7 +1,9 @@
 """A new model takes the place of the old one under traffic; a damaged one does not."""
 
+import gc
 import shutil
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -42,6 +44,22 @@ def test_no_request_fails_while_models_change(own_model, models, serve):
         assert [item["id"] for item in answer.json()["items"]] == lists[answer.headers["x-dpcml-model"]]
     assert len({answer.headers["x-dpcml-model"] for answer in answers}) == 2
     assert 'dpcml_reloads_total{outcome="done"} 3.0' in client.get("/metrics").text
+
+
+@pytest.mark.parametrize("name", ["dpcml", "itemknn", "blend"])
+def test_a_replaced_model_is_freed_at_once(models, name):
+    loaded = model_store.LoadedModel.load(models[name])
+    gc.collect()
+    gc.disable()  # a server collects garbage at times only, and never what it held at its start
+    try:
+        loaded.item_json(3), loaded.user_row(5), loaded.reference(7), loaded.example
+        loaded.item_search.search("1", 3), loaded.user_search.search("1", 3)
+        loaded.model.recommend(7, mix=0.5, explain=True)
+        parts = [weakref.ref(one) for one in (loaded, loaded.model, loaded.model.train_, loaded.item_search)]
+        del loaded
+        assert [part() for part in parts] == [None] * 4
+    finally:
+        gc.enable()
 
 
 def test_the_fingerprint_depends_on_the_titles(own_model):

@@ -146,15 +146,14 @@ BAD = {
     "bad similar": ("similar/items", {"items": [1], "on_unknown": "popular"}, 422, "on_unknown: "),
     "unknown interests": ("interests/new", {"history": ["no"]}, 404, "unknown item 'no'"),
     "one unknown interest": ("interests/new", {"history": [1, "no"], "on_unknown": "error"}, 404, "unknown item 'no'"),
-    "unknown user": ("recommend", {"user": 10**6}, 404, "unknown user '1000000'"),
-    "unknown users": ("recommend/batch", {"users": ["nobody", "none"]}, 404, "unknown user 'nobody'"),
+    "unknown user": ("recommend", {"user": 10**6, "on_unknown": "error"}, 404, "unknown user '1000000'"),
     "one unknown user": ("recommend/batch", {"users": [1, "x"], "on_unknown": "error"}, 404, "unknown user 'x'"),
     "unknown item": ("recommend", {"user": 1, "items": [1, -7], "on_unknown": "error"}, 404, "unknown item '-7'"),
     "unknown items": ("recommend", {"user": 1, "items": [-7]}, 404, "unknown item '-7'"),
     "unknown excluded": ("recommend", {"user": 1, "exclude": [-7], "on_unknown": "error"}, 404, "unknown item '-7'"),
     "bad on_unknown": ("recommend", {"user": 1, "on_unknown": "ignore"}, 422, "on_unknown: "),
     "unknown liked": ("recommend/new", {"history": ["no"]}, 404, "unknown item 'no'"),
-    "huge id": ("recommend", {"user": 10**30}, 404, "unknown user"),
+    "huge id": ("recommend", {"user": 10**30, "on_unknown": "error"}, 404, "unknown user"),
     "n = 0": ("recommend", {"user": 1, "n": 0}, 422, "n: "),
     "n = 10^9": ("recommend", {"user": 1, "n": 10**9}, 422, "n: "),
     "n is text": ("recommend", {"user": 1, "n": "5"}, 422, "n: "),
@@ -196,6 +195,17 @@ def test_what_is_not_known_is_listed_and_the_rest_answered(client, model):
     answer = client.post(f"{API}/recommend/new", json={"history": [5, "no"]})
     assert ids(answer) == model.recommend_new([5])[0].tolist()
     assert answer.json()["unknown"] == {"items": ["no"]}
+
+
+@pytest.mark.parametrize("user", ["nobody", 10**6, 10**30])
+@pytest.mark.parametrize("options", [{}, {"exclude": [1]}, {"explain": True, "n": 200}])
+def test_unknown_users_get_an_empty_list_as_in_python(client, model, user, options):
+    answer = client.post(f"{API}/recommend", json={"user": user, **options})
+    assert (answer.status_code, ids(answer)) == (200, model.recommend(user, on_unknown="skip")[0].tolist())
+    assert answer.json()["unknown"] == {"users": [user if user != 10**30 else str(user)]}
+    answer = client.post(f"{API}/recommend/batch", json={"users": [user, "none"], **options})
+    assert answer.json()["lists"] == model.recommend([user, "none"], on_unknown="skip")[0].tolist() == []
+    assert len(answer.json()["unknown"]["users"]) == 2
 
 
 def test_popular_items_are_said_to_be_that(client, model):

@@ -28,7 +28,7 @@ def test_it_lives_and_is_ready(client):
 def test_requests_are_counted(models, serve):
     client = serve(models["itemknn"])
     for user in (1, 2, 10**9):
-        client.post("/api/v1/recommend", json={"user": user})
+        client.post("/api/v1/recommend", json={"user": user, "on_unknown": "error"})
     client.get("/no/such/path")
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from pydantic import ValidationError
@@ -18,9 +24,10 @@ from dpcml.serving.middleware import App, Message, Receive, Scope, Send
 from dpcml.serving.model_store import LoadedModel, ModelStore
 from dpcml.serving.schemas import RecommendRequest
 from dpcml.serving.work import CURRENT_POOLS, WorkPool
-from dpcml.utils.errors import DpcmlError
+from dpcml.utils.errors import DpcmlError, UnknownIdError
 
-AT_ONCE = 64  # lists that are made together
+AT_ONCE = 32  # lists that are made together; more save nothing, and all wait for the last one
+IN_LOOP_SECONDS = 0.005  # lists that take no longer are made by the event loop itself; no other request waits longer
 LONGEST = 100  # longer lists are made on other threads: they would keep the short ones waiting
 
 
@@ -32,6 +39,11 @@ class ListOptions(NamedTuple):
     mix: float
     explain: bool
 
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """What decides most about the time that a list takes."""
+        return self.mix > 0, self.explain
+
 
 @dataclass(eq=False)
 class _Asked:
@@ -42,9 +54,11 @@ class _Asked:
 
 
 class ListBatcher:
-    """Makes lists on a thread of its own: those that are asked for while it works are made together afterwards.
+    """Makes the lists that are asked for at the same time, or while it works, together.
 
-    One matrix product for many users takes little longer than one for a single user.
+    One matrix product for many users takes little longer than one for a single user. Lists that take a few
+    milliseconds, by what the ones before them took, are made by the event loop itself: a thread would take turns with
+    it in holding the interpreter lock, of up to 5 ms each. All others are made on a thread.
 
     Parameters
     ----------
@@ -56,6 +70,7 @@ class ListBatcher:
         self._pool, self._max_waiting = WorkPool(1, threads=1), max(1, max_waiting)
         self._waiting: list[_Asked] = []
         self._working = False
+        self._times = _ListTimes()
 
     async def make(self, loaded: LoadedModel, row: int, options: ListOptions) -> bytes:
         """Return the response with the list of the user at a row."""
@@ -64,18 +79,27 @@ class ListBatcher:
         asked = _Asked(loaded, row, options, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if not self._working:
-            self._begin(asyncio.get_running_loop())
+            self._working, loop = True, asyncio.get_running_loop()
+            loop.call_soon(self._begin, loop)  # after the requests that have arrived together with this one
         return await asked.answer
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._waiting = [one for one in self._waiting if not one.answer.done()]  # whose client has left
         some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
         self._working = bool(some)
-        if some:
-            work = self._pool.submit(lambda: _answers(some))
-            work.add_done_callback(lambda done: loop.call_soon_threadsafe(self._deliver, loop, some, done.result()))
+        if some and self._times.expected(some) <= IN_LOOP_SECONDS:
+            self._deliver(some, self._answers(some))
+            loop.call_soon(self._begin, loop)
+        elif some:
+            work = self._pool.submit(lambda: self._answers(some))
+            work.add_done_callback(lambda done: loop.call_soon_threadsafe(self._go_on, loop, some, done.result()))
 
-    def _deliver(self, loop: asyncio.AbstractEventLoop, some: list[_Asked], answers: list[bytes | Exception]) -> None:
+    def _go_on(self, loop: asyncio.AbstractEventLoop, some: list[_Asked], answers: list[bytes | Exception]) -> None:
+        self._deliver(some, answers)
+        self._begin(loop)
+
+    @staticmethod
+    def _deliver(some: list[_Asked], answers: list[bytes | Exception]) -> None:
         for one, answer in zip(some, answers, strict=True):
             if one.answer.done():
                 continue
@@ -83,27 +107,55 @@ class ListBatcher:
                 one.answer.set_exception(answer)
             else:
                 one.answer.set_result(answer)
-        self._begin(loop)
 
     def close(self) -> None:
         """End the thread."""
         self._pool.close()
 
+    def _answers(self, asked: list[_Asked]) -> list[bytes | Exception]:
+        """Return the responses; lists with the same options and of the same model are made together."""
+        found: list[bytes | Exception] = [b""] * len(asked)
+        for members in _groups(asked):
+            loaded, options = asked[members[0]].loaded, asked[members[0]].options
+            start = time.perf_counter()
+            try:
+                made = _lists(loaded, [asked[k].row for k in members], options)
+            except Exception as error:
+                made = [error] * len(members)
+            self._times.add(loaded, options, len(members), time.perf_counter() - start)
+            for k, answer in zip(members, made, strict=True):
+                found[k] = answer
+        return found
 
-def _answers(asked: list[_Asked]) -> list[bytes | Exception]:
-    """Return the responses; lists with the same options and of the same model are made together."""
+
+def _groups(asked: Sequence[_Asked]) -> list[list[int]]:
+    """Return the places of lists that can be made together."""
     groups: dict[tuple[int, ListOptions], list[int]] = {}
     for k, one in enumerate(asked):
         groups.setdefault((id(one.loaded), one.options), []).append(k)
-    found: list[bytes | Exception] = [b""] * len(asked)
-    for (_, options), members in groups.items():
-        try:
-            made = _lists(asked[members[0]].loaded, [asked[k].row for k in members], options)
-        except Exception as error:
-            made = [error] * len(members)
-        for k, answer in zip(members, made, strict=True):
-            found[k] = answer
-    return found
+    return list(groups.values())
+
+
+class _ListTimes:
+    """How long lists will take, from the last two times that lists of that kind took; long, where there are none."""
+
+    def __init__(self) -> None:
+        self._last: WeakKeyDictionary[LoadedModel, dict[tuple[bool, bool], deque[tuple[int, float]]]] = (
+            WeakKeyDictionary()
+        )
+
+    def add(self, loaded: LoadedModel, options: ListOptions, count: int, seconds: float) -> None:
+        """Keep the time of lists that were made together."""
+        self._last.setdefault(loaded, {}).setdefault(options.kind, deque(maxlen=2)).append((count, seconds))
+
+    def expected(self, asked: Sequence[_Asked]) -> float:
+        """Return the seconds for lists; the shorter of both times counts, as other programs may have delayed one."""
+        total = 0.0
+        for members in _groups(asked):
+            one = asked[members[0]]
+            last = self._last.get(one.loaded, {}).get(one.options.kind, ())
+            total += min((seconds * max(1.0, len(members) / count) for count, seconds in last), default=math.inf)
+        return total
 
 
 def _lists(loaded: LoadedModel, rows: list[int], options: ListOptions) -> list[bytes | Exception]:
@@ -165,9 +217,10 @@ class DirectRecommend:
         """Return the response to a request."""
         everything = asked.items is None and asked.where is None and not asked.exclude
         said = self._feedback is not None and self._feedback.person(asked.user) is not None
-        if everything and asked.n <= LONGEST and asked.on_unknown != "popular" and not said:
-            options = ListOptions(asked.n, asked.exclude_seen, asked.mix, asked.explain)
-            return await self._batcher.make(loaded, loaded.user_row(asked.user), options)
+        if everything and asked.n <= LONGEST and not said:
+            with suppress(UnknownIdError):  # `one_list` knows what to answer
+                options = ListOptions(asked.n, asked.exclude_seen, asked.mix, asked.explain)
+                return await self._batcher.make(loaded, loaded.user_row(asked.user), options)
         return await CURRENT_POOLS.get().lists.run(lambda: one_list(loaded, asked, self._feedback))
 
 

@@ -46,19 +46,22 @@ class Found(NamedTuple):
 
 
 def one_list(loaded: LoadedModel, asked: RecommendRequest, feedback: FeedbackStore | None = None) -> bytes:
-    """Return the response with the list of a user."""
+    """Return the response with the list of a user; that of an unknown one is empty, or of popular items, if asked so.
+
+    With ``on_unknown="error"`` an unknown user raises `UnknownIdError`.
+    """
     candidates = candidates_of(loaded, asked)
     unknown: dict[str, list[Any]] = {"items": candidates.unknown}
     try:
         batch = batch_of(loaded, asked.user, feedback)
     except UnknownIdError:
-        if asked.on_unknown != "popular":
+        if asked.on_unknown == "error":
             raise
-        found, popular = _popular(loaded, asked, candidates), True
         unknown["users"] = [json_id(asked.user)]
-    else:
-        found, popular = _best(loaded, batch, asked, candidates)[0], False
-    return _response(loaded, found, unknown, popular)
+        if asked.on_unknown == "skip":
+            return b'{"items":[]%b}' % _unknown_json(unknown)
+        return _response(loaded, _popular(loaded, asked, candidates), unknown, popular=True)
+    return _response(loaded, _best(loaded, batch, asked, candidates)[0], unknown)
 
 
 def new_list(loaded: LoadedModel, asked: NewUserRecommendRequest) -> bytes:
@@ -74,7 +77,7 @@ def new_list(loaded: LoadedModel, asked: NewUserRecommendRequest) -> bytes:
 
 
 def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: FeedbackStore | None = None) -> bytes:
-    """Return the response with the lists of several users."""
+    """Return the response with the lists of several users; unknown ones are treated as in `one_list`."""
     if asked.n * len(asked.users) > MAX_LISTED:
         raise APIError(
             422, "invalid", f"n={asked.n} for {len(asked.users)} users: at most {MAX_LISTED:,} items per request",
@@ -84,7 +87,7 @@ def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: Fee
     rows = positions(train.user_ids, np.atleast_1d(id_array(asked.users)), train.user_order).tolist()
     changed = [feedback is not None and feedback.person(user) is not None for user in asked.users]
     strangers = [user for user, row, other in zip(asked.users, rows, changed, strict=True) if row < 0 and not other]
-    if strangers and (asked.on_unknown == "error" or (asked.on_unknown == "skip" and len(strangers) == len(rows))):
+    if strangers and asked.on_unknown == "error":
         train.user_rows(strangers)  # raises the error that names a user
     found: list[Found | None] = [None] * len(rows)
     plain = [k for k, row in enumerate(rows) if row >= 0 and not changed[k]]
@@ -101,7 +104,7 @@ def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: Fee
         elif rows[k] < 0 and asked.on_unknown == "popular":
             found[k] = _popular(loaded, asked, candidates)
     kept = [(user, one) for user, one in zip(asked.users, found, strict=True) if one is not None]
-    if not any(len(one.items) for _, one in kept):
+    if kept and not any(len(one.items) for _, one in kept):
         raise no_items_left()
     nobody = set(strangers)
     parts = [

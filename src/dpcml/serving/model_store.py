@@ -39,6 +39,8 @@ MAX_JSON_INT = 2**53  # larger integers are rounded by JSON readers that use flo
 class LoadedModel:
     """A model in memory, with what the server computes from it once.
 
+    Nothing in it refers back to it: a reload frees the old model with its last request, without a garbage collection.
+
     Parameters
     ----------
     model
@@ -104,10 +106,11 @@ class LoadedModel:
     @cached_property
     def reference(self) -> Callable[[int | str], dict[str, Any]]:
         """Returns the id and title of the item with an external id."""
+        train, describe = self.model.train_, self.item
 
         @lru_cache(maxsize=CACHED_ITEMS)
         def refer(item: int | str) -> dict[str, Any]:
-            found = self.item(int(self.model.train_.item_columns([item])[0]))
+            found = describe(int(train.item_columns([item])[0]))
             return {"id": found["id"], "title": found["title"]}
 
         return refer
@@ -115,10 +118,11 @@ class LoadedModel:
     @cached_property
     def item_json(self) -> Callable[[int], bytes]:
         """Returns the start of the JSON of a recommended item; the score follows."""
+        describe = self.item
 
         @lru_cache(maxsize=CACHED_ITEMS)
         def start(column: int) -> bytes:
-            return to_json(self.item(column))[:-1] + b',"score":'
+            return to_json(describe(column))[:-1] + b',"score":'
 
         return start
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import polars as pl
@@ -54,11 +54,11 @@ class TextSearch:
         self._rows = np.argsort(-weight, kind="stable")  # the most popular first
         order = self._rows.tolist()
         given = ids.tolist()
-        self._ids = pl.Series([normalise(str(given[row])) for row in order], dtype=pl.String)
-        self._names = self._ids
+        own = pl.Series([normalise(str(given[row])) for row in order], dtype=pl.String)
+        texts = own
         if names is not None:
-            self._names = pl.Series([normalise(str(names[row])) for row in order], dtype=pl.String)
-        self._search = lru_cache(CACHED_SEARCHES)(self._find)
+            texts = pl.Series([normalise(str(names[row])) for row in order], dtype=pl.String)
+        self._search = lru_cache(CACHED_SEARCHES)(partial(_find, own, texts, self._rows))
 
     def search(self, text: str, limit: int) -> list[int]:
         """Return up to ``limit`` row numbers, best match first; for an empty text the most popular rows."""
@@ -67,19 +67,21 @@ class TextSearch:
             return [int(row) for row in self._rows[:limit]]
         return list(self._search(query, limit))
 
-    def _find(self, query: str, limit: int) -> tuple[int, ...]:
-        same_id = (self._ids == query).to_numpy()
-        found = np.flatnonzero(self._names.str.contains(query, literal=True).to_numpy() | same_id)
-        names = self._names.gather(found)
-        ranks = np.select(
-            [
-                same_id[found],
-                (names == query).to_numpy(),
-                names.str.starts_with(query).to_numpy(),
-                names.str.contains(f" {query}", literal=True).to_numpy(),
-            ],
-            [0, 1, 2, 3],
-            default=4,
-        )
-        best = found[np.argsort(ranks, kind="stable")[:limit]]  # in the order of popularity within a rank
-        return tuple(self._rows[best].tolist())
+
+def _find(ids: pl.Series, names: pl.Series, rows: IntArray, query: str, limit: int) -> tuple[int, ...]:
+    """Return the best rows; a function, not a method, because a cache of a method would keep its search alive."""
+    same_id = (ids == query).to_numpy()
+    found = np.flatnonzero(names.str.contains(query, literal=True).to_numpy() | same_id)
+    texts = names.gather(found)
+    ranks = np.select(
+        [
+            same_id[found],
+            (texts == query).to_numpy(),
+            texts.str.starts_with(query).to_numpy(),
+            texts.str.contains(f" {query}", literal=True).to_numpy(),
+        ],
+        [0, 1, 2, 3],
+        default=4,
+    )
+    best = found[np.argsort(ranks, kind="stable")[:limit]]  # in the order of popularity within a rank
+    return tuple(rows[best].tolist())

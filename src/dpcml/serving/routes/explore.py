@@ -36,9 +36,8 @@ ItemQuery = Annotated[
 ]
 
 ItemIds = Annotated[
-    list[schemas.TextId],
+    list[schemas.TextId] | None,
     Query(
-        default_factory=list,
         max_length=MAX_USERS,
         description="Ids of items to return, instead of a search; unknown ones are listed.",
     ),
@@ -111,7 +110,12 @@ def likes(loaded: SelectedModel, item: QueryId, limit: Limit = 20) -> Response:
 
 @router.get("/items", response_model=schemas.ItemList, summary="Search items")
 @in_search_pool
-def items(loaded: SelectedModel, id: ItemIds, q: ItemQuery = "", limit: Limit = 20) -> Response:  # noqa: A002
+def items(
+    loaded: SelectedModel,
+    id: ItemIds = None,  # noqa: A002
+    q: ItemQuery = "",
+    limit: Limit = 20,
+) -> Response:
     """Return items by id or title, ignoring case and accents; titles that start with the text come first."""
     if id:
         columns, unknown = item_columns(loaded, id, "skip")

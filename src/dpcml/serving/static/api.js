@@ -86,7 +86,9 @@ export function interests(person, model) {
 // The answer has items and, where nothing is known about the person, popular: true.
 export function recommend(person, model, options) {
   const body = { explain: true, ...options };
-  if (person.user !== undefined) return call("POST", "/recommend", { query: { model }, body: { ...body, user: person.user } });
+  if (person.user !== undefined) {
+    return call("POST", "/recommend", { query: { model }, body: { ...body, user: person.user, on_unknown: "error" } });
+  }
   if (person.hidden.length && !options.items) body.exclude = idsOf(person.hidden);
   return call("POST", "/recommend/new", { query: { model }, body: { ...body, history: idsOf(person.items) } });
 }
