@@ -25,7 +25,6 @@ from dpcml.cli.options import (
 from dpcml.training.progress import working
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.text import printable
-from dpcml.warmup import expect_engine, start_warmup
 
 if TYPE_CHECKING:
     from dpcml.data.interactions import Interactions
@@ -89,7 +88,9 @@ def train(
     with working("starting", False if quiet else None):
         asked = _asked(config, data=data, model=model, seed=seed, split=split, split_seed=split_seed, out=out)
         parameters = {**asked.get("parameters", {}), **parse_settings(settings or ())}
-        # Before the imports, which take as long as a process takes to start.
+        from dpcml.warmup import expect_engine, start_warmup
+
+        # Before the other imports, which take as long as a process takes to start.
         compiles = not parameters and "model" not in asked and engine == "local" and start_warmup()
         if compiles and not quiet:
             note("first training here: kernels are compiled meanwhile, once")
