@@ -11,8 +11,9 @@ import dpcml
 HEAVY = ("torch", "matplotlib", "fastapi", "numba", "polars", "scipy", "numpy", "pandas", "ray", "implicit")
 
 
-def test_import_loads_nothing_heavy():
-    code = f"import sys, dpcml; dir(dpcml); print([m for m in {HEAVY!r} if m in sys.modules])"
+@pytest.mark.parametrize("imported", ["dpcml; dir(dpcml)", "dpcml.cli"])
+def test_import_loads_nothing_heavy(imported):
+    code = f"import sys, {imported}; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
