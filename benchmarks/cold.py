@@ -63,7 +63,7 @@ def bench_cold(
     >>> from dpcml import planted
     >>> found = bench_cold(likes=planted(100, 120, seed=1).data, dim=8, epochs=2)
     >>> list(found["methods"])
-    ['random', 'popularity by content', 'content kNN', 'dpcml', 'ease', 'rp3beta', 'blend']
+    ['random', 'popularity by content', 'content kNN', 'dpcml', 'ease', 'rp3beta', 'ials', 'blend']
     """
     likes = load_dataset(data) if likes is None else likes
     rng = np.random.default_rng(seed)

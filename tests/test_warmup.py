@@ -10,7 +10,6 @@ import pytest
 from dpcml import warmup
 from dpcml.kernels.compilation import needs_compiler
 from dpcml.kernels.minibatch import minibatch_kernel
-from dpcml.models.blend import Blend
 
 RECORD = """
 import sys
@@ -103,7 +102,7 @@ def test_another_numba_or_source_asks_for_another_mark(monkeypatch):
 
 
 def test_a_kernel_that_is_expected_starts_no_further_process(monkeypatch):
-    kernels = [minibatch_kernel(*options) for options in warmup._engines(Blend())]
+    kernels = [minibatch_kernel(*options) for options in warmup._engines(warmup._default_models())]
     assert kernels
     for kernel in kernels:
         monkeypatch.setattr(kernel._cache, "holds", lambda codegen: False)

@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,6 @@ from dpcml.utils.threads import thread_count
 
 if TYPE_CHECKING:
     from dpcml.models import Recommender
-    from dpcml.models.blend import Blend
 
 PACKAGE = Path(__file__).parent
 PARTS = ("engine", "others")  # of the default model, one process each
@@ -61,9 +60,8 @@ def expect_engine() -> None:
     """Tell this process that the training kernel is on its way: `fit` need not start a process for it."""
     from dpcml.kernels.compilation import expect
     from dpcml.kernels.minibatch import minibatch_kernel
-    from dpcml.models.blend import Blend
 
-    for options in _engines(Blend()):
+    for options in _engines(_default_models()):
         expect(minibatch_kernel(*options))
 
 
@@ -89,11 +87,11 @@ def warm_part(part: str) -> None:
     from dpcml.models.blend import Blend
     from dpcml.models.runners import compile_kernel
 
-    model = Blend().set_params(epochs=1)
+    models = _default_models()
     if part == "engine":
-        for options in _engines(model):
+        for options in _engines(models):
             compile_kernel(*options)
-    members = [one for one in model._copies() if one.takes_runner == (part == "engine")]
+    members = [one for one in models if one.takes_runner == (part == "engine")]
     _fitted(Blend(members[::-1]))  # the kernel of the last one takes longest
     _mark(part)
 
@@ -113,15 +111,22 @@ def _fitted(model: Recommender) -> Recommender:
     return model.settled().fit(split.train, progress=False)
 
 
-def _engines(model: Blend) -> Iterator[tuple[int, int, int, str, bool]]:
-    """Yield the options of the kernels that train a model, on data in which some users like many items."""
+def _default_models() -> Sequence[Recommender]:
+    """Return the members of the default model, the engine's for one epoch."""
+    from dpcml.models.blend import Blend
+
+    return Blend().set_params(epochs=1).models or ()
+
+
+def _engines(models: Sequence[Recommender]) -> Iterator[tuple[int, int, int, str, bool]]:
+    """Yield the options of the kernels that train models, on data in which some users like many items."""
     import numpy as np
 
     from dpcml.data.interactions import Interactions
     from dpcml.kernels.simd import padded
     from dpcml.models.multi_interest import MultiInterest
 
-    for member in model._copies():
+    for member in models:
         if isinstance(member, MultiInterest):
             config = member.train_config(Interactions.from_csr(np.eye(2)))
             n_vectors = int(member.vector_counts(np.array([1000])).max())

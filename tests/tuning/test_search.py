@@ -5,6 +5,7 @@ from dpcml.evaluation.evaluate import validation
 from dpcml.models import create
 from dpcml.tuning import SearchSpace, search, tune
 from dpcml.tuning.space import Choice, Range
+from dpcml.tuning.workers import WORKER
 from dpcml.utils.errors import DataError, ParameterError
 
 KNN = SearchSpace("knn", {"k": Choice((1, 2, 5, 10, 20))})
@@ -94,6 +95,28 @@ def test_failed_trials_do_not_stop_the_others_and_are_run_again(blocks, tmp_path
     frame = pl.read_csv(tmp_path / "t.csv")
     assert sorted(frame["status"]) == ["failed", "ok"]
     assert "no such GPU here" in frame.filter(pl.col("status") == "failed")["error"][0]
+
+
+def test_a_trial_that_was_killed_before_it_had_a_worker_is_run_again(blocks, tmp_path, monkeypatch):
+    import optuna
+
+    set_attribute, workers = optuna.trial.Trial.set_user_attr, []
+
+    def killed(trial, key, value):
+        if key == WORKER:
+            workers.append(value)
+            if len(workers) == 2:
+                raise KeyboardInterrupt
+        set_attribute(trial, key, value)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(optuna.trial.Trial, "set_user_attr", killed)
+        with pytest.raises(KeyboardInterrupt):
+            tune(blocks, "itemknn", space=KNN, budget=4, workers=1, file=tmp_path / "t.csv")
+    again = tune(blocks, "itemknn", space=KNN, budget=4, workers=1, file=tmp_path / "t.csv")
+    whole = tune(blocks, "itemknn", space=KNN, budget=4, workers=1, file=tmp_path / "whole.csv")
+    assert again.trials == 4
+    assert sorted(again.frame["parameters"]) == sorted(whole.frame["parameters"])
 
 
 def test_nothing_but_failures_is_an_error_with_the_first_reason(blocks):

@@ -184,9 +184,12 @@ class SearchRun:
             self.study.add_trial(trial)
 
     def _fail_lost(self) -> None:
-        """Fail trials that were running when their search was killed; they are planned again."""
+        """Fail trials that were running when their search was killed; they are planned again.
+
+        One without a worker was killed before it could say whose it is, a moment after it was taken.
+        """
         for trial in self._trials():
-            host, _, rest = trial.user_attrs.get(WORKER, "").partition(":")
+            host, _, rest = trial.user_attrs.get(WORKER, f"{socket.gethostname()}:").partition(":")
             if trial.state == self.states.RUNNING and host == socket.gethostname() and not _alive(rest):
                 self.study.tell(trial.number, state=self.states.FAIL)
 
