@@ -158,6 +158,14 @@ def test_a_name_without_a_prefix_is_that_of_the_first_model_or_of_the_only_one()
         blend.set_params(l2=1.0)
 
 
+def test_callbacks_follow_the_history_that_the_blend_keeps(split):
+    seen = []
+    blend = Blend([DPCML(**SMALL), IALS(dim=3, epochs=4)])
+    blend.fit(split.train, callbacks=[lambda history: seen.append(len(history.epochs))])
+    assert seen == list(range(1, len(blend.history_.epochs) + 1))
+    assert len(blend.members_[1].history_.epochs) == 4
+
+
 def test_sklearn_clones_the_members_too():
     base = pytest.importorskip("sklearn.base")
     blend = Blend([EASE(l2=7.0)])

@@ -195,7 +195,7 @@ class Blend(Recommender):
                 valid,
                 checkpoint=_checkpoint(options, "" if name == in_epochs[0] else name),
                 resume=options.resume,
-                callbacks=options.callbacks,
+                callbacks=options.callbacks if name == in_epochs[0] else (),  # of the history that the blend keeps
                 progress=options.progress,
                 runner=runner_of(options) if member.takes_runner else None,
             )
