@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.als import WORK_ROWS, excess_errors, inner_products, solve_rows
@@ -18,6 +18,7 @@ from dpcml.utils.checks import positive
 from dpcml.utils.threads import over_rows
 
 STEPS = 3  # of conjugate gradients per row and epoch
+STEPS_NEW = 40  # for a new user, from 0: enough for single precision
 SCALE = 0.01  # standard deviation of the initial item vectors
 
 Likes = tuple[IntArray, IntArray, FloatArray]  # pointers, columns and confidence of a CSR matrix
@@ -89,29 +90,31 @@ class IALS(ImplicitMF):
         return ALSLearner(likes, self.dim, self._penalty(train), self.random_state, self.n_threads)
 
     def ridge_products(self) -> FloatArray:
-        """Return ``Y^T Y + l2 I``, on which the vectors of all new users depend; it is kept between calls.
+        """Return ``Y^T Y + l2 I``, on which the vectors of all new users depend.
 
         Examples
         --------
         >>> IALS(dim=3).fit(np.eye(4)).ridge_products().shape
         (3, 3)
         """
-        kept = vars(self).get("_ridge_products")
+        return np.asarray(self._item_products() + self._penalty(self.check_fitted()) * np.eye(self.dim))
+
+    def _item_products(self) -> FloatArray:
+        """Return ``Y^T Y``, which is kept between calls."""
+        kept = vars(self).get("_kept_products")
         if kept is None or kept[0] is not self.item_factors_:
             items = self.item_factors_.astype(np.float64)
-            kept = self.item_factors_, items.T @ items + self._penalty(self.check_fitted()) * np.eye(self.dim)
-            self._ridge_products = kept
+            kept = self._kept_products = self.item_factors_, items.T @ items
         return np.asarray(kept[1])
 
     def _score_histories(self, likes: sparse.csr_array) -> FloatArray:
-        products = self.ridge_products()
-        users = np.empty((likes.shape[0], self.dim), dtype=np.float32)
-        for row in range(len(users)):
-            own = likes.indices[likes.indptr[row] : likes.indptr[row + 1]]
-            liked = self.item_factors_[own].astype(np.float64)  # (items of the user, d)
-            weighted = products + (self.confidence - 1) * liked.T @ liked
-            users[row] = linalg.solve(weighted, self.confidence * liked.sum(axis=0), assume_a="pos")
-        return np.asarray(users @ self.item_factors_.T)
+        # Not by LAPACK: on a busy machine the threads of BLAS wait for each other for 100 ms and more.
+        items, products = _padded(self.item_factors_), _padded(_padded(self._item_products()).T)
+        users, given = np.zeros((likes.shape[0], items.shape[1]), dtype=np.float32), _csr(likes)
+        confidence = np.full(len(given[1]), self.confidence, dtype=np.float32)
+        l2, work = np.float32(self._penalty(self.check_fitted())), np.empty((WORK_ROWS, items.shape[1]), np.float32)
+        solve_rows(given[0], given[1], confidence, items, products, l2, STEPS_NEW, users, work, 0, len(users))
+        return np.asarray(users[:, : self.dim] @ self.item_factors_.T)
 
 
 class ALSLearner:
@@ -195,3 +198,10 @@ class ALSLearner:
 def _csr(likes: sparse.csr_array) -> Likes:
     """Return pointers, columns and values of a matrix in the types of the kernels."""
     return likes.indptr.astype(np.int64), likes.indices.astype(np.int32), likes.data.astype(np.float32)
+
+
+def _padded(rows: FloatArray) -> FloatArray:
+    """Return rows in single precision, padded with zeros to whole lanes; the same array where nothing is to do."""
+    missing = padded(rows.shape[1]) - rows.shape[1]
+    single = np.ascontiguousarray(rows, dtype=np.float32)
+    return np.pad(single, ((0, 0), (0, missing))) if missing else single
