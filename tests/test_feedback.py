@@ -1,5 +1,6 @@
 """The feedback journal: nothing that was acknowledged is lost, nothing damaged is believed."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -100,6 +101,45 @@ def test_it_is_bounded(file):
         journal.append(Feedback("ann", 3, "like"))
     assert file.stat().st_size == size
     assert items(journal) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("later", ["the entry once more", "a longer name", "no entry"])
+def test_an_entry_that_was_read_but_not_kept_is_taken_back(file, monkeypatch, later):
+    """The disk refuses an entry that another thread, or process, has read; readers notice, however long the next is."""
+    journal, other = filled(file, 3), FeedbackJournal(file)
+    assert items(journal) == items(other) == [0, 1, 2]
+
+    def refuse(number):
+        assert items(journal) == items(other) == [7], "it is in the file for a moment"
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", refuse)
+        with pytest.raises(DataError, match="cannot be written"):
+            journal.append(Feedback("ann", 7, "like", time=1.0))
+    if later != "no entry":
+        journal.append(Feedback("ann" if "once" in later else "a" * 300, 8, "like", time=1.0))
+    expected = [0, 1, 2] if later == "no entry" else [0, 1, 2, 8]
+    for reader in (journal, other):
+        assert (items(reader), reader.restarts, reader.damaged) == (expected, 1, 0)
+        assert (items(reader), reader.restarts) == ([], 1)
+    journal.append(Feedback("bob", 9, "like"))
+    assert items(journal) == items(other) == [9]
+
+
+@pytest.mark.parametrize("size", [0, 5, len(FIRST_LINE), 100])
+def test_a_journal_that_is_cut_while_it_is_open_is_read_again(file, size):
+    journal = filled(file)
+    assert items(journal) == [0, 1, 2, 3, 4]
+    os.truncate(file, size)
+    left = [0] if size == 100 else []
+    assert items(journal) == left
+    if size == 5:  # no journal any more; nothing in it is believed
+        return
+    journal.append(Feedback("ann", 7, "like"))
+    assert items(journal) == [7]
+    found, damaged = read_journal(file)
+    assert ([one.item for one in found], damaged) == ([*left, 7], int(size == 100))
 
 
 def test_another_file_is_not_written_to(file):

@@ -3,8 +3,10 @@
 import pytest
 
 from dpcml import DPCML, EASE, Blend, load
+from dpcml.data.shards import Shards
 from dpcml.data.synthetic import planted
-from dpcml.storage import read_card
+from dpcml.scale.ingestion import ingest
+from dpcml.storage import read_card, save
 from dpcml.utils.errors import DataError, ParameterError
 from dpcml.workflow import DataSource, checkpoint_folder, evaluate_saved, train_and_save
 
@@ -38,8 +40,32 @@ def test_from_data_to_a_report(source, tmp_path):
     found = train_and_save(model(), source.read(), "m", source=source, label="mine", split_seed=4)
     report = evaluate_saved("m", k=(3,))
     assert report.label == found["model"] == "mine"
+    assert read_card("m")["record"]["seed"] == found["seed"] == 0
     assert report.split == found["split"]["hash"] == source.read().split((0.6, 0.2, 0.2), 4).hash
     assert not checkpoint_folder("m").exists()
+
+
+def test_shards_keep_their_own_split(source, tmp_path):
+    shards = DataSource(str(ingest(["likes.csv"], "shards", split_seed=2)))
+    expected = Shards.open("shards").split()
+    found = train_and_save(EASE(), shards.read(), "m", source=shards)
+    assert found["split"] == {"by": "shards", "seed": None, "rule": expected.rule, "hash": expected.hash}
+    assert read_card("m")["record"]["split"] == found["split"]
+    assert evaluate_saved("m", k=(3,)).split == expected.hash
+    with pytest.raises(ParameterError, match=r"--split time: .*shards has a split of its own \(hash of .*seed 2\)"):
+        train_and_save(EASE(), shards.read(), "n", source=shards, split="time")
+    with pytest.raises(ParameterError, match=r"--split-seed 4: .*ingest anew by .*--split-seed 4"):
+        train_and_save(EASE(), shards.read(), "n", source=shards, split_seed=4)
+
+
+def test_records_of_shards_that_name_another_rule_are_read(source, tmp_path):
+    """Earlier versions kept the rule that was asked for."""
+    shards = DataSource(str(ingest(["likes.csv"], "shards")))
+    parts = Shards.open("shards").split()
+    split = {"by": "time", "seed": 4, "rule": parts.rule, "hash": parts.hash}
+    record = {"source": shards.to_dict(), "data_hash": shards.read().content_hash, "split": split}
+    save(EASE().fit(parts.train), "m", record=record)
+    assert evaluate_saved("m", k=(3,)).split == parts.hash
 
 
 def test_foreign_files_in_the_checkpoint_folder_stay(source, tmp_path):
@@ -107,4 +133,19 @@ def test_a_run_that_is_stopped_while_it_learns_everything_goes_on_with_the_same_
     assert (checkpoint_folder("m") / "refit").exists()
     train_and_save(Blend([model(epochs=6), EASE()]), data, "m", source=source, resume=True)
     assert (load("m").score([0, 5]) == load("whole").score([0, 5])).all()
+    assert not checkpoint_folder("m").exists()
+
+
+def test_what_an_earlier_run_left_does_not_stop_another_from_going_on(source, monkeypatch):
+    data = source.read()
+
+    def stop(*given, **options):
+        raise DataError("the disk is full")
+
+    for place, epochs in (("dpcml.storage.save", 6), ("dpcml.workflow._held_out", 4)):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, stop)
+            with pytest.raises(DataError, match="the disk is full"):
+                train_and_save(model(epochs=epochs), data, "m", source=source, checkpoint_every=1)
+    train_and_save(model(epochs=4), data, "m", source=source, resume=True)
     assert not checkpoint_folder("m").exists()

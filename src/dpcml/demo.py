@@ -90,8 +90,6 @@ class Demo:
 def run_demo(n_users: int = 1000, n_items: int = 1000, seed: int = 0) -> Demo:
     """Train DPCML, the blend, CML and simple models on a planted world, and evaluate them on its test part.
 
-    iALS is left out where the extra ``peers`` is not installed.
-
     Parameters
     ----------
     n_users, n_items

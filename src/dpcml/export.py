@@ -164,9 +164,9 @@ def export(model: Recommender, to: str, folder: str | Path) -> Path:
         A fitted model.
     to
         ``npy`` (all arrays, any model), ``parquet`` (one row per vector), ``faiss-ready`` (arrays for an index with
-        squared Euclidean distances) or ``onnx`` (a graph that computes the scores; the extra ``onnx``). ``parquet`` and
-        ``faiss-ready`` need a model with several vectors per user, ``onnx`` one of these, an item-item model, iALS, BPR
-        or a blend of them.
+        squared Euclidean distances) or ``onnx`` (a graph that computes the scores, and for models with interests one
+        for new users, which a blend with BPR lacks; the extra ``onnx``). ``parquet`` and ``faiss-ready`` need a model
+        with several vectors per user, ``onnx`` one of these, an item-item model, iALS, BPR or a blend of them.
     folder
         A new or empty folder, or an older export, which is replaced.
 
@@ -274,18 +274,27 @@ def _to_faiss(model: Recommender, folder: Path) -> dict[str, Any]:
 
 @EXPORTS.register("onnx")
 def _to_onnx(model: Recommender, folder: Path) -> dict[str, Any]:
-    n_items, inputs = model.check_fitted().n_items, dict[str, Any]()
-    forms = {"scores.onnx": False} | ({"scores_new.onnx": True} if model.multi_interest is not None else {})
+    train, inputs = model.check_fitted(), dict[str, Any]()
+    forms = {"scores.onnx": False} | ({"scores_new.onnx": True} if _takes_new_users(model) else {})
     for name, new in forms.items():
         graph = ScoreGraph()
-        graph.write(_scores(graph, model, new), n_items, folder / name)
+        graph.write(_scores(graph, model, new), train.n_items, folder / name)
         inputs[name] = {key: {"type": kind, "shape": shape} for key, (kind, shape) in graph.inputs.items()}
+    weighted = {"weights": "likes have weights, which model.score counts and a history of ones does not"}
     return {
+        **({} if train.weights is None else weighted),
         "inputs": inputs,
         "output": "scores, shape (batch, items): those of model.score; items in the order of item_ids.txt",
         "use": "users: rows of known users, the order of user_ids.txt; vectors: of new users, what model.fold_in"
         " returns; history: ones for the items that a user likes, else zeros",
     }
+
+
+def _takes_new_users(model: Recommender) -> bool:
+    """Return whether a model has interests, and no member that knows the users of its training alone."""
+    members: list[Recommender] = getattr(model, "members_", [])
+    fixed = any(isinstance(one, ImplicitMF) and not isinstance(one, IALS) for one in members)
+    return model.multi_interest is not None and not fixed
 
 
 def _scores(graph: ScoreGraph, model: Recommender, new: bool) -> str:
@@ -305,9 +314,13 @@ def _scores(graph: ScoreGraph, model: Recommender, new: bool) -> str:
     if isinstance(model, ImplicitMF) and not new:
         return graph.inner_products(graph.known_vectors(model.user_factors_), model.item_factors_)
     if isinstance(model, Blend):
-        n_items, parts = model.check_fitted().n_items, list[str]()
+        train, parts = model.check_fitted(), list[str]()
+        n_items, attributes = train.n_items, train.items.attributes
         for member, weight in zip(model.members_, model.weights_.tolist(), strict=True):
             parts.append(graph.affine(graph.standardised(_scores(graph, member, new), n_items), weight))
+        if attributes is not None and model.minority_bonus_[0]:
+            added = graph.standardised(graph.minority(attributes), n_items)
+            parts.append(graph.affine(added, float(model.minority_bonus_[0])))
         return graph.node("Sum", *parts)
     form = " in its dual form" if isinstance(model, EASE) else ""
     raise ParameterError(

@@ -62,7 +62,8 @@ class FeedbackJournal:
     """An append-only file of feedback, which several processes may write and read at once.
 
     Each entry is a line with a checksum. It is on the disk when `append` returns. A line that was cut by a kill, or
-    damaged, is left out when the journal is read; the lines before and after it stay.
+    damaged, is left out when the journal is read; the lines before and after it stay. Entries that were read and are
+    gone later, because the disk did not keep them or somebody has cut the file, are noticed: all others are read again.
 
     Parameters
     ----------
@@ -85,7 +86,8 @@ class FeedbackJournal:
         at_least("max_bytes", max_bytes, 1)
         self.path, self._max_bytes = Path(file), max_bytes
         self.damaged = 0  # lines that were left out
-        self._offset = 0
+        self.restarts = 0  # times that entries which had been read were gone
+        self._offset, self._last = len(FIRST_LINE), FIRST_LINE  # how far it was read, and the last line before that
         # Two locks: who reads must not wait until an entry of another thread is on the disk.
         self._writing, self._reading = threading.Lock(), threading.Lock()
         try:
@@ -110,7 +112,6 @@ class FeedbackJournal:
                 raise DataError(f"{self.path}: is no feedback journal; name a new file, or one that dpcml serve wrote")
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._offset = len(FIRST_LINE)
 
     def append(self, entry: Feedback) -> None:
         """Write an entry; when this returns, it survives the end of the process and of the machine."""
@@ -125,10 +126,15 @@ class FeedbackJournal:
                         f"{self.path}: the journal has {size:,} bytes, {self._max_bytes:,} is the most; put the likes"
                         " into the model with 'dpcml update' and begin a new journal"
                     )
-                whole = os.pread(self._file, 1, size - 1) == b"\n"
-                self._write(line if whole else b"\n" + line)  # a line that was cut ends here
+                self._write(self._before(size) + line)
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _before(self, size: int) -> bytes:
+        """Return what is missing before a new line: the end of one that was cut, the first one of an emptied file."""
+        if not size:
+            return FIRST_LINE
+        return b"" if os.pread(self._file, 1, size - 1) == b"\n" else b"\n"
 
     def _write(self, data: bytes) -> None:
         """Write all of the data or nothing; the file is locked."""
@@ -142,17 +148,33 @@ class FeedbackJournal:
             raise DataError(f"{self.path}: the feedback cannot be written ({error.strerror})") from None
 
     def read_new(self) -> list[Feedback]:
-        """Return the entries since the last call, those of other processes included."""
+        """Return the entries since the last call, those of other processes included.
+
+        Where entries that were read are gone, ``restarts`` is one more, and all entries are returned once more.
+        """
         with self._reading:
-            size = os.fstat(self._file).st_size
-            if size <= self._offset:
-                return []
-            data = os.pread(self._file, size - self._offset, self._offset)
+            data = self._unread()
+            if data is None:
+                self._offset, self._last, self.damaged = len(FIRST_LINE), FIRST_LINE, 0
+                self.restarts += 1
+                data = self._unread() or b""
             data = data[: data.rfind(b"\n") + 1]  # an entry without an end is being written, or was cut
+            if not data:
+                return []
             self._offset += len(data)
+            self._last = data[data.rfind(b"\n", 0, -1) + 1 :]
             found = [_parse(line) for line in data.split(b"\n") if line]
             self.damaged += sum(one is None for one in found)
             return [one for one in found if one is not None]
+
+    def _unread(self) -> bytes | None:
+        """Return what follows the last line that was read; None if that line is not there any more.
+
+        The size alone does not tell: other entries may have taken the place of one that is gone.
+        """
+        start = self._offset - len(self._last)
+        data = os.pread(self._file, max(0, os.fstat(self._file).st_size - start), start)
+        return data[len(self._last) :] if data.startswith(self._last) else None
 
     def close(self) -> None:
         """Close the file."""

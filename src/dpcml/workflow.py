@@ -24,8 +24,10 @@ from dpcml.evaluation.ranks import Ranks, rank_held_out
 from dpcml.evaluation.report import Report
 from dpcml.feedback import Feedback, latest, read_journal
 from dpcml.models import MODELS, Recommender
+from dpcml.models.parameters import named
 from dpcml.models.presets import PRESETS
 from dpcml.models.runners import Runner
+from dpcml.retrieval.content import with_new_items
 from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint
 from dpcml.training.progress import working
 from dpcml.training.tracking import Tracker
@@ -36,6 +38,7 @@ from dpcml.utils.names import renamed
 from dpcml.utils.packages import version
 
 TEST_METRICS = ("P@10", "R@10", "NDCG@10", "MAP", "MRR", "AUC")  # in the record of a model
+SHARDS = "shards"  # the rule of a folder of shards, whose parts were made when it was written
 REFIT = "refit"  # folder in that of the checkpoint, for the training on everything
 
 
@@ -65,7 +68,33 @@ class DataSource:
 
     def split(self, data: Interactions, how: str, seed: int) -> Split:
         """Return the split of the data by a rule and a seed; a folder of shards has a split of its own."""
-        return Shards.open(self.data).split() if is_shards(self.data) else split_by(data, how, seed)
+        own = self.split_rule(how, seed) == SHARDS and is_shards(self.data)
+        return Shards.open(self.data).split() if own else split_by(data, how, seed)
+
+    def split_rule(self, how: str = "ratio", seed: int = 0) -> str:
+        """Return the name of the rule by which the data is split: the given one, or ``shards`` for a folder of them.
+
+        Raises a `ParameterError` for shards that should be split by another rule or seed than their own.
+
+        Examples
+        --------
+        >>> DataSource("planted").split_rule("last")
+        'last'
+        """
+        if not is_shards(self.data):
+            return how
+        rule = Shards.open(self.data).manifest["split"]["rule"]
+        if how not in ("ratio", SHARDS):
+            raise ParameterError(
+                f"--split {how}: {self.data} has a split of its own ({rule}); leave it out, or name the files that were"
+                " ingested"
+            )
+        if seed:
+            raise ParameterError(
+                f"--split-seed {seed}: {self.data} has a split of its own ({rule}); leave it out, or ingest anew by"
+                f" 'dpcml data ingest --split-seed {seed}'"
+            )
+        return SHARDS
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that describes the same source in any working folder: paths are absolute."""
@@ -122,7 +151,7 @@ def train_and_save(
         The name of the model in reports, such as that of a preset.
     split
         How to split: ``ratio`` (60, 20 and 20 % of each user's positives), ``last`` or ``time``; see
-        `dpcml.data.split.split_by`.
+        `dpcml.data.split.split_by`. A folder of shards has a split of its own: it takes no other rule or seed.
     split_seed
         Seed of the split: give it the same value for models that are to be compared.
     everything
@@ -153,8 +182,15 @@ def train_and_save(
         model.check_can_add_items()
         if not (everything or refit):
             raise ParameterError("cold items need a model for use: leave out --no-refit, which saves the evaluated one")
-    parts = None if everything else source.split(data, split, split_seed)
+        if _new_items(cold_items, data):
+            with_new_items(data, cold_items)  # what is wrong with them is said before the training
+    by = None if everything else source.split_rule(split, split_seed)
+    seed = None if by == SHARDS else split_seed  # that of shards is part of their rule
+    parts = None if by is None else source.split(data, by, split_seed)
     place = checkpoint_folder(out)
+    if not resume:
+        for below in place.glob("*/"):  # of an earlier run: its members and its training on everything
+            _remove_checkpoint(below)
     options: dict[str, Any] = {
         "checkpoint_every": checkpoint_every,
         "resume": resume,
@@ -171,12 +207,13 @@ def train_and_save(
             figures = None if parts is None else _held_out(model, parts, label or model.name)
         for tracker in trackers:
             tracker.log({f"test_{name}": value for name, value in (figures or {"metrics": {}})["metrics"].items()})
-    held = None if parts is None else {"by": split, "seed": split_seed, "rule": parts.rule, "hash": parts.hash}
+    held = None if parts is None else {"by": by, "seed": seed, "rule": parts.rule, "hash": parts.hash}
     record: dict[str, Any] = {
         "label": label or model.name,
         "source": source.to_dict(),
         "data_hash": data.content_hash,
         "split": held,
+        "seed": _seed(model),
     }
     found = _summary(model, record, train, seconds) | {"test": figures, "refit": None}
     final, kept = model, None
@@ -185,15 +222,20 @@ def train_and_save(
         if refit:
             final, kept = model.settled(), model
             found["refit"] = record["refit"] = _refit(final, data, place / REFIT, options)
-    if cold_items is not None and (cold_items.find(data.item_ids) >= 0).sum() < len(cold_items):
+    if cold_items is not None and _new_items(cold_items, data):
         final.add_items(cold_items)
         found["cold_items"] = record["cold_items"] = final.check_fitted().n_items - data.n_items
     try:
         storage.save(final, out, record=record, evaluation=kept)
     except DataError as error:
         raise DataError(f"{error}; {place} holds the run: go on with --resume" if place.exists() else error) from None
-    _remove_checkpoint(out)
+    _remove_checkpoint(place)
     return {"out": str(out), **found}
+
+
+def _new_items(catalogue: ItemTable, data: Interactions) -> bool:
+    """Return whether a catalogue has items that the data lack."""
+    return bool((catalogue.find(data.item_ids) >= 0).sum() < len(catalogue))
 
 
 def _fit(
@@ -320,6 +362,10 @@ def split_again(
             f"{folder}: {source.data} has content hash {found.content_hash}, the model was trained on {trained_on};"
             " use the same data and options, or train anew"
         )
+    if is_shards(source.data):
+        how, seed = SHARDS, 0  # earlier versions kept what was asked for
+    elif how == SHARDS:
+        raise DataError(f"{folder}: was trained on a folder of shards, {source.data} is none; name it with --data")
     split = source.split(found, how, seed)
     if split.hash != expected:
         raise DataError(f"{folder}: the split is {split.hash} now and was {expected}; train anew")
@@ -447,12 +493,16 @@ def _likes(train: Interactions, likes: Sequence[Feedback]) -> tuple[Interactions
     if known.all():
         return None, len(likes) - len(fit)
     wanted, codes = np.unique(ids[~known], return_inverse=True)
-    found = Interactions.from_codes(codes, columns[~known], wanted, train.items)
+    new = [likes[k] for k, is_known in zip(fit, known, strict=True) if not is_known]
+    found = Interactions.from_codes(
+        codes, columns[~known], wanted, train.items,
+        timestamps=None if train.timestamps is None else np.array([one.time for one in new]),
+        weights=None if train.weights is None else np.full(len(new), np.median(train.weights)),  # nobody has said any
+    )  # fmt: skip
     return found, len(likes) - len(fit)
 
 
-def _remove_checkpoint(out: str | Path) -> None:
-    folder = checkpoint_folder(out)
+def _remove_checkpoint(folder: Path) -> None:
     for left in folder.rglob(f".{FILE}.*.new"):  # of a run that was killed
         shutil.rmtree(left, ignore_errors=True)
     spare = f".{Path(FILE).stem}-*{Path(FILE).suffix}"
@@ -475,15 +525,22 @@ def _summary(model: Recommender, record: Mapping[str, Any], train: Interactions,
         "positives_per_second": train.n_positives * max(epochs, 1) / max(spent, 1e-9),
         "metric": history.metric if best and best.validation is not None else None,
         "validation": best.validation if best else None,
+        "validation_of": _trained_in_epochs(model),
         "users": train.n_users,
         "items": train.n_items,
         "positives": train.n_positives,
         "data": record["source"]["data"],
         "data_hash": record["data_hash"],
         "split": record["split"],
-        "seed": _seed(model),
+        "seed": record["seed"],
         "version": version(),
     }
+
+
+def _trained_in_epochs(model: Recommender) -> str | None:
+    """Return the name of the member whose history a blend keeps; None for other models, whose history is their own."""
+    members = named(getattr(model, "members_", ()))
+    return next((name for name, member in members.items() if member.iterative), None)
 
 
 def _seed(model: Recommender) -> int | None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.__main__ import app
+from benchmarks.__main__ import app, set_by_set
 from benchmarks.simd import SHIPPED, bench_simd
 from benchmarks.workloads import StepConfig
 from dpcml import planted
@@ -20,6 +20,22 @@ def likes(tmp_path):
     rows = sorted({(int(u), int(i)) for u, i in rng.integers(0, 30, (400, 2))})
     (tmp_path / "likes.csv").write_text("user,item\n" + "\n".join(f"{u},{i}" for u, i in rows))
     return str(tmp_path / "likes.csv")
+
+
+def test_sets_are_written_one_by_one_beside_those_of_other_runs(tmp_path):
+    out = tmp_path / "found.json"
+    seen = list[list[str]]()
+
+    def measure(name):
+        seen.append([one["data"] for one in json.loads(out.read_text())["sets"]] if out.exists() else [])
+        return {"data": name, "run": len(seen)}
+
+    set_by_set("some", ["a", "b"], measure, out)
+    found = set_by_set("some", ["b", "c"], measure, out)
+    assert seen == [[], ["a"], ["a", "b"], ["a", "b"]]
+    assert found["sets"] == [{"data": "b", "run": 3}, {"data": "c", "run": 4}]
+    kept = json.loads(out.read_text())
+    assert kept == {"benchmark": "some", "sets": [{"data": "a", "run": 1}, *found["sets"]]}
 
 
 def test_evaluate_prints_one_object(likes):

@@ -11,6 +11,9 @@ from typer.testing import CliRunner
 
 from dpcml import EASE, Interactions, ItemKNN, compare, evaluate
 from dpcml.cli import app
+from dpcml.cli.compare import _models
+from dpcml.data.shards import Shards
+from dpcml.scale.ingestion import ingest
 
 
 def run(*arguments: str, code: int = 0) -> str:
@@ -34,6 +37,26 @@ def test_folds_are_splits_with_seeds_of_their_own(folder):
     assert rows["p_value"].to_list() == pytest.approx(expected["p_value"].to_list())
     assert pl.read_csv("table.csv")["label"].to_list() == ["ease", "itemknn"]
     assert "3 run(s) each" in run(*asked)
+
+
+@pytest.mark.parametrize("models", ["ease,blend", "dpcml,blend"])
+def test_settings_go_to_every_model_that_takes_them(models):
+    found = _models(models, {"dim": 8, "ials__dim": 4})
+    assert found["blend"].models[0].dim == 8
+    assert found["blend"].models[3].dim == 4
+    assert {model.dim for name, model in found.items() if name == "dpcml"} <= {8}
+
+
+def test_shards_are_compared_on_their_own_split(folder):
+    ingest(["likes.csv"], "shards", split_seed=5)
+    found = json.loads(run("--data", "shards", "--models", "ease", "--metrics", "MAP", "--json"))
+    train, valid, test = Shards.open("shards").split()
+    report = evaluate(EASE().fit(train), train, test, valid=valid, metrics=["MAP"])
+    assert (found["split"], found["folds"]) == ("shards", 1)
+    assert found["rows"][0]["mean"] == report.metrics["MAP"]
+    assert "--split last: shards has a split of its own" in run(
+        "--data", "shards", "--models", "ease", "--split", "last", code=2
+    )
 
 
 def test_splits_that_are_always_the_same_are_made_once(folder):

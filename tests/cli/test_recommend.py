@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from dpcml import DPCML, EASE, Interactions, load, save
+from dpcml import DPCML, EASE, Interactions, Popularity, load, save
 from dpcml.cli import app
 from dpcml.data.items import ItemTable
 from dpcml.data.synthetic import planted
-from dpcml.export import export
+from dpcml.export import export, write_recommendations
 from dpcml.kernels.compilation import kernel_cache_folder
 from dpcml.utils.errors import DataError
 
@@ -73,6 +73,14 @@ def test_a_list_without_items_is_told(run, folder):
     assert shown.exit_code == 0
     assert "nothing is left to recommend" in shown.output
     assert names[seen] in run("recommend", "dpcml", "--user", 7, "--where", f"title={names[seen]}", "--seen").output
+
+
+def test_blocks_without_any_list_have_the_same_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpcml.export.BLOCK", 1)
+    likes = np.array([[1, 1, 1], [1, 0, 0], [0, 1, 0]])  # nothing is left for the first
+    rows = write_recommendations(Popularity().fit(likes), tmp_path / "lists.parquet")
+    assert pl.read_parquet(tmp_path / "lists.parquet")["user_id"].to_list() == [1, 1, 2, 2]
+    assert rows == 4
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])

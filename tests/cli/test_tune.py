@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from dpcml import load
 from dpcml.cli import app
 from dpcml.cli.options import read_config
+from dpcml.data.shards import Shards
 from dpcml.data.synthetic import planted
 
 SMALL = ["--set", "dim=8", "--set", "n_vectors=2", "--set", "n_candidates=3", "--workers", "1"]
@@ -40,6 +41,23 @@ def test_the_result_trains_the_same_model(folder):
     assert trained["validation"] == found["best_value"]
     assert trained["split"]["hash"] == found["split"]
     assert pl.read_csv("t/trials.csv")["asked_epochs"].to_list() == [5, 5, 5], "--quick"
+
+
+def test_shards_are_tuned_and_trained_on_the_same_parts(folder):
+    run("data", "ingest", "likes.csv", "--split-seed", "3", "--out", "shards")
+    asked = ("tune", "--data", "shards", "--model", "dpcml2", *SMALL)
+    found = json.loads(run(*asked, "--quick", "--budget", "1", "--out", "t", "--json"))
+    trained = json.loads(run("train", "--config", "t/best.toml", "--out", "m", "--json"))
+    assert trained["split"]["hash"] == found["split"] == Shards.open("shards").split().hash
+    assert trained["validation"] == found["best_value"]
+    assert "--split-seed 2: shards has a split of its own" in run(*asked, "--split-seed", "2", "--out", "u", code=2)
+
+
+def test_quick_applies_to_a_blend(folder):
+    small = ("--set", "dim=8", "--set", "ials__dim=8", "--set", "ials__epochs=2")
+    run("tune", "--data", "likes.csv", "--model", "blend", *small, "--quick", "--budget", "1", "--out", "t")
+    assert pl.read_csv("t/trials.csv")["epochs"].to_list() == [5]
+    assert read_config(Path("t/best.toml"))["parameters"]["dpcml__epochs"] == 5
 
 
 def test_a_killed_search_goes_on_where_it_was(folder):

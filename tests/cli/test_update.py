@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpcml import DPCML, EASE, Blend, ItemKNN, load, save
+from dpcml import DPCML, EASE, Blend, Interactions, ItemKNN, load, save
 from dpcml.cli import app
 from dpcml.data.synthetic import planted
 from dpcml.feedback import Feedback, FeedbackJournal
@@ -46,6 +46,22 @@ def test_likes_are_learned(folder, journal, tmp_path):
     assert unseen[1] not in new.train_.of(3)
     assert not set(new.recommend(1000)[0].tolist()) & {5, 6}
     np.testing.assert_array_equal(new.item_vectors_, old.item_vectors_)
+
+
+def test_weights_and_times_stay(journal, tmp_path):
+    data = planted(60, 40, seed=1).data
+    timed = Interactions.from_codes(
+        data.rows, data.indices, data.user_ids, data.items,
+        timestamps=np.arange(data.n_positives, dtype=float), weights=np.full(data.n_positives, 3.0),
+    )  # fmt: skip
+    model = Blend([DPCML(n_vectors=2, dim=8, epochs=1, n_candidates=5), ItemKNN()]).fit(timed)
+    unseen = int(np.setdiff1d(np.arange(40), timed.of(3))[0])
+    journal.append(Feedback(3, unseen, "like", 1e9))
+    result = update(save(model, tmp_path / "blend"), tmp_path)
+    assert result.exit_code == 0, result.output
+    new = load(tmp_path / "new").train_
+    assert set(new.weights.tolist()) == {3.0}
+    assert new.timestamps.max() == 1e9
 
 
 def test_the_default_blend_learns_likes(journal, tmp_path):

@@ -30,6 +30,11 @@ def test_a_matrix_keeps_what_is_below_the_threshold(rated: Interactions) -> None
     assert Interactions.from_csr(RATINGS).low_rated is None
 
 
+def test_a_catalogue_of_all_ids_keeps_them() -> None:
+    rows = pl.DataFrame({"user": [1, 1, 2], "item": [7, 2, 2], "rating": [5, 1, 5]})
+    assert low(Interactions.from_frame(rows, min_rating=4, item_space="ids")) == {(1, 2)}
+
+
 def test_a_frame_keeps_what_is_below_the_threshold_of_users_and_items_that_stay() -> None:
     rows = pl.DataFrame(
         {"user": [1, 1, 1, 2, 2, 3], "item": list("abcaba"), "rating": [5, 1, 1, 5, 5, 1]},

@@ -140,17 +140,47 @@ def test_without_categories_the_favoured_model_gets_what_costs_next_to_nothing(m
         assert validation(Mixed(models, found, train), train, valid, "NDCG@5") >= (1 - TOLERANCE) * best
 
 
-def test_with_categories_minorities_decide_among_weights_that_are_as_good(models, split):
+@pytest.fixture
+def two_kinds(split):
+    """Training and validation part with a category for each item, and which items are outside a user's majority."""
     kinds = Attributes.from_sets([{"even" if item % 2 else "odd"} for item in range(40)])
     items = ItemTable(split.train.item_ids, attributes=kinds)
     train, valid = (Interactions.from_csr(part.csr, items=items) for part in (split.train, split.valid))
-    outside = kinds.matrix.toarray().T[majority_category(train)] == 0  # (users, items)
+    return train, valid, kinds.matrix.toarray().T[majority_category(train)] == 0
+
+
+def served(models, weights, train, valid):
+    report = evaluate(Mixed(models, weights, train), train, valid, metrics="minority_R@10")
+    return report.metrics["minority_R@10"]
+
+
+def test_with_categories_minorities_decide_among_weights_that_are_as_good(models, split, two_kinds, monkeypatch):
+    train, valid, outside = two_kinds
     minority = [models[0], Fixed(models[0].scores + np.where(outside, 0.6, 0.0))]
-
-    def served(weights):
-        return evaluate(Mixed(minority, weights, train), train, valid, metrics="minority_R@10").metrics["minority_R@10"]
-
+    monkeypatch.setattr(blending, "WORTH", 0.0)
     by_weight = find_weights(minority, split.train, split.valid, "NDCG@2", favoured=0)
     by_minorities = find_weights(minority, train, valid, "NDCG@2", favoured=0)
     assert by_weight[0] > by_minorities[0]
-    assert served(by_minorities) > served(by_weight)
+    assert served(minority, by_minorities, train, valid) > served(minority, by_weight, train, valid)
+    monkeypatch.setattr(blending, "WORTH", 1e6)
+    assert find_weights(minority, train, valid, "NDCG@2", favoured=0)[0] > by_minorities[0], "accuracy counts as well"
+
+
+def test_a_bonus_is_found_beside_the_weights(models, two_kinds):
+    train, valid, outside = two_kinds
+    models = [Fixed(one.scores - 0.3 * one.scores.std() * outside) for one in models]  # minorities come too late
+    scorers = [*models, Fixed(outside.astype(float))]
+    plain = find_weights(models, train, valid, favoured=0)
+    found = find_weights(models, train, valid, favoured=0, bonus=scorers[2])
+    assert found[:2].sum() == pytest.approx(1)
+    assert found[2] in np.float32(blending.BONUSES)
+    without = np.append(plain, 0)
+    assert served(scorers, found, train, valid) > served(scorers, without, train, valid)
+    accuracy = [validation(Mixed(scorers, w, train), train, valid, "NDCG@5") for w in (found, without)]
+    assert accuracy[0] >= (1 - TOLERANCE) * accuracy[1]
+
+
+def test_a_bonus_that_does_not_serve_minorities_is_none(models, two_kinds):
+    train, valid, outside = two_kinds
+    assert find_weights(models, train, valid, favoured=0, bonus=Fixed(-outside.astype(float)))[2] == 0
+    assert find_weights(models, train, valid, bonus=Fixed(outside.astype(float)))[2] == 0, "no model is favoured"

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpcml import EASE, Popularity, Report, compare, evaluate
+from dpcml import EASE, Popularity, Report, compare, compare_models, evaluate
 from dpcml.utils.errors import DataError, ParameterError
 
 
@@ -32,6 +34,38 @@ def test_paired_test_is_over_users_of_the_same_split_with_holm():
     assert found["b"]["P@3"].p_value == pytest.approx(min(1, 2 * raw["b"]))
     assert found["c"]["P@3"].p_value == pytest.approx(max(2 * raw["b"], raw["c"]))
     assert np.isnan(found["a"]["P@3"].p_value)
+
+
+def test_a_user_on_several_splits_is_one_sample():
+    """The same users on five splits: differences that repeat are no more certain than one of them."""
+    rng = np.random.default_rng(1)
+    a, b = rng.random(40) + 0.1, rng.random(40)
+    single = compare([made("a", a), made("b", b)]).cells["b"]["P@3"].p_value
+    five = [made(label, values, split) for split in "stuvw" for label, values in (("a", a), ("b", b))]
+    assert compare(five).cells["b"]["P@3"].p_value == pytest.approx(single)
+    other, third = rng.random((2, 40))
+    third[7] = np.nan  # a user with nothing held out on this split
+    found = compare([made("a", a, "s"), made("b", other, "s"), made("a", a, "t"), made("b", third, "t")]).cells
+    mean = np.nanmean([a - other, a - third], axis=0)
+    assert found["b"]["P@3"].p_value == pytest.approx(stats.ttest_1samp(mean, 0).pvalue)
+
+
+def test_users_are_paired_by_their_ids():
+    rng = np.random.default_rng(2)
+    a, b = rng.random(30) + 0.3, rng.random(30)
+    order = rng.permutation(30)[:25]  # of b, and of fewer users
+    shuffled = replace(made("b", b[order]), users=order)
+    expected = stats.ttest_rel(a[np.sort(order)], b[np.sort(order)]).pvalue
+    assert compare([made("a", a), shuffled]).cells["b"]["P@3"].p_value == pytest.approx(expected)
+
+
+def test_a_ready_split_is_used_as_it_is(blocks):
+    ready = blocks.split((0.6, 0.2, 0.2), 9)
+    found = compare_models({"ease": EASE()}, blocks, split=ready, folds=1, metrics=["MAP"])
+    expected = evaluate(EASE().fit(ready.train), ready.train, ready.test, valid=ready.valid, metrics=["MAP"])
+    assert found.cells["ease"]["MAP"].mean == expected.metrics["MAP"]
+    with pytest.raises(ParameterError, match=r"folds=5: the split 'per-user ratio .*' is the same each time"):
+        compare_models({"ease": EASE()}, blocks, split=ready)
 
 
 def test_other_splits_are_not_paired():

@@ -5,10 +5,25 @@ import json
 import numpy as np
 import pytest
 
-from dpcml import DPCML, EASE, IALS, Blend, Checkpoint, Interactions, ItemKNN, Popularity, create, load
+from dpcml import (
+    DPCML,
+    EASE,
+    IALS,
+    Blend,
+    Checkpoint,
+    Interactions,
+    ItemKNN,
+    Popularity,
+    RP3Beta,
+    create,
+    evaluate,
+    load,
+)  # fmt: skip
+from dpcml.data.items import Attributes, ItemTable
 from dpcml.data.synthetic import planted
 from dpcml.evaluation.evaluate import validation
 from dpcml.export import export
+from dpcml.retrieval.aspects import minority_scores
 from dpcml.utils.errors import ParameterError
 from dpcml.workflow import DataSource, checkpoint_folder, evaluate_saved, train_and_save
 
@@ -55,6 +70,57 @@ def test_weights_are_given_or_equal_without_a_validation_part(split):
     given = Blend([EASE(), ItemKNN()], weights=[3, 1]).fit(split.train, split.valid)
     assert given.weights_.tolist() == [0.75, 0.25]
     assert Blend([EASE()]).fit(split.train, split.valid).weights_.tolist() == [1.0]
+
+
+@pytest.fixture(scope="module")
+def world():
+    return planted(150, 120, positives=20, n_categories=4, seed=2).data.split((0.6, 0.2, 0.2), 0)
+
+
+def test_the_bonus_is_added_like_a_member(world):
+    members = [DPCML(**SMALL), EASE(l2=5.0)]
+    model = Blend(members, weights=[0.4, 0.6], minority_bonus=0.5).fit(world.train)
+    plain = Blend(members, weights=[0.4, 0.6]).fit(world.train)
+    assert (plain.minority_bonus_.tolist(), model.minority_bonus_.tolist()) == ([0.0], [0.5])
+    rows = np.arange(9)
+    added = minority_scores(world.train.items.attributes, world.train.csr[rows])
+    unseen = world.train.csr[rows].toarray() == 0
+    for user in rows:
+        own = added[user, unseen[user]].astype(float)
+        expected = plain.score([user])[0] + 0.5 * (added[user] - own.mean()) / own.std()
+        np.testing.assert_allclose(model.score([user])[0], expected, atol=1e-4)
+    history = world.train.item_ids[world.train.csr[[3]].indices]
+    raised = model.score_new(history) - plain.score_new(history)
+    assert np.corrcoef(raised, added[3])[0, 1] > 0.999, "new users get it too"
+
+
+def test_the_bonus_is_found_with_the_weights_and_kept(world, tmp_path):
+    members = [DPCML(**SMALL), EASE(l2=5.0)]
+    model = Blend(members).fit(world.train, world.valid)
+    assert model.minority_bonus_[0] > 0, "on the planted world minorities gain without a loss"
+    again = load(model.save(tmp_path / "blend"))
+    assert again.minority_bonus_.tolist() == model.minority_bonus_.tolist()
+    assert again.score(np.arange(9)).tobytes() == model.score(np.arange(9)).tobytes()
+    assert model.settled().minority_bonus == model.minority_bonus_[0]
+    assert model.settled().fit(world.train).minority_bonus_.tolist() == model.minority_bonus_.tolist()
+    assert Blend(members, minority_bonus=0.0).fit(world.train, world.valid).minority_bonus_.tolist() == [0.0]
+    assert Blend([EASE(), ItemKNN()]).fit(world.train, world.valid).minority_bonus_.tolist() == [0.0], (
+        "nobody knows interests"
+    )
+
+
+def test_a_blend_of_an_older_version_has_no_bonus(model, split):
+    arrays = model.to_arrays()
+    del arrays["minority_bonus_"], arrays["best_epochs_"]
+    again = Blend.from_arrays(arrays, split.train, model.plain_params())
+    assert again.minority_bonus_.tolist() == [0.0]
+
+
+def test_a_bonus_needs_categories(split):
+    train, valid = (Interactions.from_csr(part.csr) for part in (split.train, split.valid))
+    with pytest.raises(ParameterError, match="these items have no categories"):
+        Blend([EASE()], minority_bonus=0.1).fit(train)
+    assert Blend([DPCML(**SMALL), EASE()]).fit(train, valid).minority_bonus_.tolist() == [0.0]
 
 
 def test_the_test_part_changes_nothing(split, blocks):
@@ -189,6 +255,8 @@ def test_seed_and_threads_reach_the_members(split):
         ({"weights": [1.0]}, "one number for each of 4 models"),
         ({"weights": [1.0, 1.0, 1.0, -1.0]}, "at least 0"),
         ({"weights": [0, 0, 0, 0]}, "above 0"),
+        ({"minority_bonus": -0.1}, "at least 0"),
+        ({"minority_bonus": "much"}, "minority_bonus"),
         ({"metric": "NDGC@5"}, "did you mean"),
     ],
 )
@@ -219,6 +287,48 @@ def test_partial_fit_adds_users_to_all_members(split):
     assert model.weights_.tolist() == weights
 
 
+def test_what_was_found_outlives_saving_and_new_likes(world, tmp_path):
+    members = [DPCML(**SMALL), EASE(l2_per_like=None, beta=None), RP3Beta(alpha=None, beta=None), IALS(dim=4)]
+    model = Blend(members).fit(world.train, world.valid)
+
+    def found(blend):
+        return [(one.l2_per_like, one.beta) if isinstance(one, EASE) else one for one in blend.settled().models][1]
+
+    def epochs(blend):
+        return [getattr(one, "stop_after", None) for one in blend.settled().models]
+
+    wanted, best = found(model), epochs(model)
+    assert None not in (*wanted, best[0], best[3])
+    again = load(model.save(tmp_path / "blend"))
+    assert (found(again), epochs(again)) == (wanted, best)
+    more = Interactions.from_csr(np.ones((1, 3)), user_ids=[1000], item_ids=world.train.item_ids[:3].tolist())
+    again.partial_fit(more, epochs=2)
+    model.partial_fit(more, epochs=2)
+    once_more = load(again.save(tmp_path / "updated"))
+    assert found(once_more) == wanted
+    assert epochs(once_more)[3] == best[3]
+    assert once_more.score([0, 5]).tobytes() == model.score([0, 5]).tobytes()
+
+
+def test_new_items_stay_in_all_members_when_likes_come_in(world):
+    model = Blend([DPCML(**SMALL), EASE(), IALS(dim=4)]).fit(world.train, world.valid)
+    names = world.train.items.attributes.names
+    fresh = ItemTable(np.array([5000]), np.array(["New"], dtype=object), Attributes.from_sets([{str(names[0])}]))
+    model.add_items(fresh)
+    assert np.abs(model.members_[2].item_factors_[-1]).max() > 0
+    model.partial_fit(Interactions.from_csr(np.ones((1, 1)), user_ids=[0], item_ids=[3]), epochs=1)
+    assert np.abs(model.members_[2].item_factors_[-1]).max() > 0
+
+
+def test_evaluation_leaves_interests_out_where_no_member_has_any(world):
+    model = Blend([EASE(), ItemKNN()]).fit(world.train, world.valid)
+    found = evaluate(model, world.train, world.test, metrics=["beyond_accuracy"]).metrics
+    assert "interest_agreement" not in found
+    assert "minority_R@10" in found
+    with pytest.raises(ParameterError, match="knows no interests: add a member"):
+        model.nearest_interest([0], [0])
+
+
 def test_each_member_in_epochs_has_a_checkpoint_of_its_own(split, tmp_path):
     blend = Blend([DPCML(**SMALL), EASE(), DPCML(**SMALL | {"random_state": 1})])
     whole = blend.fit(split.train, split.valid).score([0, 40])
@@ -230,6 +340,12 @@ def test_each_member_in_epochs_has_a_checkpoint_of_its_own(split, tmp_path):
     assert resumed.score([0, 40]).tobytes() == whole.tobytes()
     with pytest.raises(ParameterError, match="checkpoint does not apply"):
         Blend([EASE()]).fit(split.train, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("models", [(1,), [EASE], "ease", 3, [EASE(), "dpcml"]])
+def test_what_is_no_list_of_models_is_one_error(models):
+    with pytest.raises(ParameterError, match="pass a list of models"):
+        create("blend", models=models, dim=8)
 
 
 def test_from_the_command_line_to_a_report(tmp_path, monkeypatch):

@@ -104,3 +104,15 @@ def test_settings_are_compared_with_the_defaults_that_they_leave_out():
     assert all_parameters("unis", "{}") == all_parameters("unis", '{"start": "random"}'), "by an old name, too"
     assert all_parameters("unis", "{}") != all_parameters("hars", "{}")
     assert all_parameters("itemknn", '{"k": 100.0}') == all_parameters("itemknn", "{}")
+
+
+def test_figures_of_pytorch_models_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch):
+    planted(300, 200, seed=1).write_csv(tmp_path / "world.csv")
+    parameters = {"dim": 64, "epochs": 2, "n_candidates": 10}
+    row = {"data": str(tmp_path / "world.csv"), "label": "HLR", "model": "hlr", "parameters": parameters}
+    found = []  # without the rule, the losses differ in their last digits
+    for threads in ("1", "2"):
+        monkeypatch.setenv("DPCML_THREADS", threads)
+        one = replace(study(f"on {threads}", row, seeds=1), measures=("accuracy", "generalisation"))
+        found.append(run(one, tmp_path / f"{threads}.csv").drop("seconds"))
+    assert found[0].equals(found[1])

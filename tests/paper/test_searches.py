@@ -63,6 +63,22 @@ def test_a_search_keeps_its_trials_and_begins_again_only_for_other_code(world, t
     assert set(again["fingerprint"]) != set(trials["fingerprint"])
 
 
+def test_a_halved_search_is_done_with_its_table_alone_and_begins_again_with_a_part_of_it(world, tmp_path):
+    search = Search(world, "bpr", 5, halvings=2, epochs=8, fixed={"validate_every": 2})
+    run_searches([search], tmp_path)
+    table = search.folder(tmp_path) / "trials.csv"
+    trials = pl.read_csv(table)
+    assert "pruned" in set(trials["status"])
+    table.with_suffix(".journal").unlink()
+    run_searches([search], tmp_path)
+    assert pl.read_csv(table).equals(trials), "trials that halving ended are not run again"
+    table.with_suffix(".journal").unlink()
+    trials.head(3).write_csv(table)
+    run_searches([search], tmp_path)
+    again = pl.read_csv(table)
+    assert again.drop("seconds").equals(trials.drop("seconds")), "halving sees the same trials"
+
+
 def test_a_search_that_fails_leaves_the_others(world, tmp_path):
     said: list[str] = []
     missing = Search(str(tmp_path / "missing.csv"), "itemknn", 2)

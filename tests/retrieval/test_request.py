@@ -3,7 +3,7 @@ import pytest
 
 from dpcml import Interactions
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.retrieval.request import allowed_items, likes_of
+from dpcml.retrieval.request import allowed_items, likes_of, with_title
 from dpcml.utils.errors import ParameterError, UnknownIdError
 
 
@@ -48,6 +48,24 @@ def test_what_is_left(films, items, where, left):
 def test_bad_filters_say_what_is_wrong(films, items, where, message):
     with pytest.raises(ParameterError, match=message):
         allowed_items(films, items, where)
+
+
+@pytest.mark.parametrize("words", [["straße"], ["."], [""], ["a", "STRASSE"], ["\ud800"], ["?"], ["qqq", "é"]])
+def test_titles_are_searched_for_plain_texts_without_case(words):
+    titles = ["Die STRASSE", "Amélie", "What?", "a.b", "\ud800", "", "Ulysses"]
+    data = Interactions.from_csr(np.eye(7), items=ItemTable(np.arange(7), np.array(titles, dtype=object)))
+    expected = [any(word.casefold() in title.casefold() for word in words) for title in titles]
+    assert with_title(data, words).tolist() == expected
+
+
+def test_titles_are_prepared_once(films, monkeypatch):
+    """A request with many words is one pass over titles that are kept without case."""
+    calls = []
+    title = ItemTable.title
+    monkeypatch.setattr(ItemTable, "title", lambda table, item: calls.append(item) or title(table, item))
+    for _ in range(3):
+        assert with_title(films, [f"alien {k}" for k in range(100)] + ["heat"]).tolist() == [False, False, True, False]
+    assert calls == [0, 1, 2, 3]
 
 
 def test_unknown_ids_and_missing_categories(films):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dpcml.data.items import Attributes
-from dpcml.retrieval.aspects import CategoryAspects, VectorAspects, mixed_lists, vector_affinity
+from dpcml.retrieval.aspects import CategoryAspects, VectorAspects, minority_scores, mixed_lists, vector_affinity
 from dpcml.retrieval.rerank import FAMILIAR, RERANKERS, SMOOTHING, STRENGTH, CandidateLists, minority_weight, rerank
 from dpcml.utils.errors import ParameterError
 
@@ -116,6 +116,20 @@ def test_somebody_with_nothing_left_or_no_history(name, mix):
 def test_an_unknown_name():
     with pytest.raises(ParameterError, match="did you mean 'xquad'"):
         rerank("xquadd", world(0), 2, 0.5)
+
+
+@pytest.mark.parametrize("held", [2**20, 8 * 6 * 2])  # two users at once
+def test_minority_scores_are_the_weights_of_all_items(held, monkeypatch):
+    monkeypatch.setattr("dpcml.retrieval.aspects.AFFINITY_BYTES", held)
+    rng = np.random.default_rng(3)
+    kinds = Attributes.from_sets([set(rng.choice(list("abcdef"), rng.integers(0, 4))) for _ in range(30)])
+    likes = sparse.csr_array((rng.random((8, 30)) < 0.3).astype(np.int8))
+    likes = sparse.vstack([likes, sparse.csr_array((1, 30), dtype=np.int8)]).tocsr()  # somebody without a history
+    everything = np.tile(np.arange(30), (9, 1))
+    kept = CategoryAspects(kinds, likes)
+    lists = CandidateLists(everything, np.zeros((9, 30)), kept.affinity(slice(0, 9), everything), kept.shares)
+    np.testing.assert_allclose(minority_scores(kinds, likes), minority_weight(lists), atol=1e-6)
+    assert not minority_scores(Attributes.from_sets([set()] * 30), likes).any()
 
 
 def test_vectors_that_repeat_or_own_nothing_are_no_interests():

@@ -1,5 +1,7 @@
 """Feedback over HTTP: it changes lists at once, and is still there after a kill."""
 
+import errno
+import os
 import signal
 
 import httpx
@@ -7,8 +9,12 @@ import numpy as np
 import pytest
 
 from dpcml import load
-from dpcml.feedback import read_journal
+from dpcml.feedback import Feedback, FeedbackJournal, read_journal
+from dpcml.retrieval.request import UserBatch
+from dpcml.serving.feedback import FeedbackStore
+from dpcml.serving.model_store import LoadedModel
 from dpcml.serving.settings import ServeSettings
+from dpcml.utils.errors import DataError
 
 API = "/api/v1"
 TOKEN = "a-token-for-the-tests"
@@ -76,6 +82,82 @@ def test_somebody_new_gets_lists_after_a_like(taking, models):
     assert ids(taking, "somebody new") == [one for one in expected if one != 3][:10]
 
 
+@pytest.mark.parametrize("action", ["hide", "dislike"])
+def test_somebody_new_without_a_like_is_never_shown_what_they_do_not_want(taking, action):
+    popular = ids(taking, "newbie", on_unknown="popular")
+    say(taking, "newbie", popular[0], action)
+    assert ids(taking, "newbie", on_unknown="popular", n=9) == popular[1:]
+    assert ids(taking, "another", on_unknown="popular") == popular
+
+
+def test_somebody_new_without_a_like_is_one_of_the_unknown_users_of_a_batch(taking, models):
+    model = load(models["dpcml"])
+    popular = ids(taking, "newbie", on_unknown="popular")
+    say(taking, "newbie", popular[0], "hide")
+    say(taking, 8, int(model.recommend(8)[0][0]), "hide")
+    body = {"users": ["newbie", 0, "nobody", 8], "n": 9}
+    answer = taking.post(f"{API}/recommend/batch", json=body).json()
+    assert [one["user"] for one in answer["lists"]] == [0, 8]
+    assert answer["unknown"] == {"users": ["newbie", "nobody"]}
+    answer = taking.post(f"{API}/recommend/batch", json={**body, "on_unknown": "popular"}).json()
+    lists = {one["user"]: [item["id"] for item in one["items"]] for one in answer["lists"]}
+    assert lists == {
+        "newbie": popular[1:],
+        0: model.recommend(0, n=9)[0].tolist(),
+        "nobody": popular[:9],
+        8: model.recommend(8)[0][1:].tolist(),
+    }
+    assert [one.get("popular", False) for one in answer["lists"]] == [True, False, True, False]
+    assert answer["unknown"] == {"users": ["newbie", "nobody"]}
+    answer = taking.post(f"{API}/recommend/batch", json={"users": [0, "newbie"], "on_unknown": "error"})
+    assert (answer.status_code, answer.json()["error"]) == (404, "unknown_id")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return FeedbackStore(FeedbackJournal(tmp_path / "journal"))
+
+
+def test_what_a_request_has_read_does_not_change_under_it(store):
+    before = store.add(Feedback(7, 5, "like"))
+    after = store.add(Feedback(7, 6, "like"))
+    assert (before.ids("like"), after.ids("like")) == ([5], [5, 6])
+    assert store.person(7) is after
+
+
+def test_vectors_belong_to_the_words_that_they_were_made_of(store, models, monkeypatch):
+    """Somebody likes an item while a list of theirs is made; the next list knows it."""
+    loaded = LoadedModel.load(models["dpcml"])
+    person, of_items = store.add(Feedback("new", 5, "like")), UserBatch.of_items
+
+    def meanwhile(*given):
+        store.add(Feedback("new", 6, "like"))
+        return of_items(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(UserBatch, "of_items", meanwhile)
+        first = store.batch(loaded, "new", person)
+    second = store.batch(loaded, "new", store.person("new"))
+    for batch, history in ((first, [5]), (second, [5, 6])):
+        assert loaded.model.train_.item_ids[batch.liked(0)].tolist() == history
+        np.testing.assert_array_equal(batch.vectors[0], loaded.model.fold_in(history))
+
+
+def test_what_the_disk_did_not_keep_counts_no_more(store, monkeypatch):
+    store.add(Feedback("ann", 5, "like"))
+
+    def refuse(number):
+        assert store.person("ann").ids("like") == [5, 6], "it is in the file for a moment"
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", refuse)
+        with pytest.raises(DataError, match="cannot be written"):
+            store.add(Feedback("ann", 6, "like"))
+    assert store.add(Feedback("bob", 7, "like")).ids("like") == [7]
+    assert store.person("ann").ids("like") == [5]
+
+
 @pytest.mark.parametrize("name", ["blend", "plain blend"])
 def test_a_blend_follows_it_at_once(models, serve, tmp_path, name):
     client, model = serve(models[name], ServeSettings(feedback=tmp_path / "journal")), load(models[name])
@@ -131,6 +213,23 @@ def test_a_full_journal_is_told_so(models, serve, tmp_path):
     answers = [client.post(f"{API}/feedback", json={"user": k, "item": 5, "action": "like"}) for k in range(5)]
     assert answers[0].status_code == 200
     assert (answers[-1].status_code, answers[-1].json()["error"]) == (507, "journal_full")
+
+
+def test_a_full_disk_is_told_so_and_nothing_is_kept(taking, tmp_path, monkeypatch):
+    def refuse(number):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = ids(taking, 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", refuse)
+        answer = taking.post(f"{API}/feedback", json={"user": 7, "item": before[0], "action": "hide"})
+    problem = answer.json()
+    assert (answer.status_code, problem["error"]) == (507, "not_written")
+    assert "No space left on device" in problem["reason"]
+    assert "make room" in problem["hint"]
+    assert read_journal(tmp_path / "journal") == ([], 0)
+    assert ids(taking, 7) == before
+    assert say(taking, 7, before[0], "hide")["hides"] == 1
 
 
 def test_it_survives_a_kill_and_reaches_all_workers(models, start, tmp_path):

@@ -7,7 +7,7 @@ from dpcml.serving.app import create_app
 from dpcml.serving.settings import ServeSettings
 
 schemathesis = pytest.importorskip("schemathesis")
-from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance  # noqa: E402
 
 EXAMPLES = settings(
     max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -40,7 +40,10 @@ def test_answers_are_as_described(described, mode):
             answer = case.call()
             # What fits the description may still ask for what the model cannot do, such as an unknown category.
             asked = answer.status_code == 422 and answer.json()["error"] in ("cannot", "nothing_left")
-            case.validate_response(answer, excluded_checks=[positive_data_acceptance] if asked else [])
+            # All that stands in an address is text: for a list of ids, false is the id "false".
+            as_text = answer.status_code == 200 and "id" in (case.query or {})
+            excluded = [*([positive_data_acceptance] if asked else []), *([negative_data_rejection] if as_text else [])]
+            case.validate_response(answer, excluded_checks=excluded)
 
         check()
         seen.append(operation.path)

@@ -5,7 +5,7 @@ from dpcml.evaluation.evaluate import validation
 from dpcml.models import create
 from dpcml.tuning import SearchSpace, search, tune
 from dpcml.tuning.space import Choice, Range
-from dpcml.tuning.workers import WORKER
+from dpcml.tuning.workers import OUTCOME, PARAMETERS, WORKER
 from dpcml.utils.errors import DataError, ParameterError
 
 KNN = SearchSpace("knn", {"k": Choice((1, 2, 5, 10, 20))})
@@ -32,6 +32,15 @@ def test_trials_get_the_training_and_the_validation_part_only(blocks, monkeypatc
     tune(blocks, "itemknn", space=KNN, budget=1)
     train, valid, _ = blocks.split((0.6, 0.2, 0.2), 0)
     assert [[part.content_hash for part in parts] for parts in given] == [[train.content_hash, valid.content_hash]]
+
+
+def test_a_ready_split_is_used_as_it_is(blocks):
+    ready = blocks.split((0.6, 0.2, 0.2), 7)
+    found = tune(blocks, "itemknn", space=KNN, budget=5, split=ready)
+    again = tune(blocks, "itemknn", space=KNN, budget=5, split_seed=7)
+    assert (found.split, found.best_value) == (ready.hash, again.best_value)
+    with pytest.raises(ParameterError, match="has no validation part"):
+        tune(blocks, "itemknn", space=KNN, split=blocks.split((0.8, 0.2), 0))
 
 
 @pytest.mark.parametrize("journal", [True, False], ids=["journal", "table only"])
@@ -97,25 +106,37 @@ def test_failed_trials_do_not_stop_the_others_and_are_run_again(blocks, tmp_path
     assert "no such GPU here" in frame.filter(pl.col("status") == "failed")["error"][0]
 
 
-def test_a_trial_that_was_killed_before_it_had_a_worker_is_run_again(blocks, tmp_path, monkeypatch):
+@pytest.mark.parametrize("moment", [WORKER, PARAMETERS, OUTCOME, "told"])
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_a_trial_that_was_killed_at_any_moment_is_run_again_and_counts_once(
+    blocks, tmp_path, monkeypatch, moment, sampler
+):
     import optuna
 
-    set_attribute, workers = optuna.trial.Trial.set_user_attr, []
+    set_attribute, tell, moments = optuna.trial.Trial.set_user_attr, optuna.Study.tell, []
 
-    def killed(trial, key, value):
-        if key == WORKER:
-            workers.append(value)
-            if len(workers) == 2:
-                raise KeyboardInterrupt
+    def killed_at(reached):
+        moments.append(reached)
+        if moments.count(moment) == 2:
+            raise KeyboardInterrupt
+
+    def set_or_die(trial, key, value):
+        killed_at(key)
         set_attribute(trial, key, value)
 
+    def tell_or_die(*arguments, **options):
+        killed_at("told")
+        return tell(*arguments, **options)
+
+    asked = {"space": KNN, "budget": 4, "workers": 1, "sampler": sampler}
     with monkeypatch.context() as patched:
-        patched.setattr(optuna.trial.Trial, "set_user_attr", killed)
+        patched.setattr(optuna.trial.Trial, "set_user_attr", set_or_die)
+        patched.setattr(optuna.Study, "tell", tell_or_die)
         with pytest.raises(KeyboardInterrupt):
-            tune(blocks, "itemknn", space=KNN, budget=4, workers=1, file=tmp_path / "t.csv")
-    again = tune(blocks, "itemknn", space=KNN, budget=4, workers=1, file=tmp_path / "t.csv")
-    whole = tune(blocks, "itemknn", space=KNN, budget=4, workers=1, file=tmp_path / "whole.csv")
-    assert again.trials == 4
+            tune(blocks, "itemknn", **asked, file=tmp_path / "t.csv")
+    again = tune(blocks, "itemknn", **asked, file=tmp_path / "t.csv")
+    whole = tune(blocks, "itemknn", **asked, file=tmp_path / "whole.csv")
+    assert (again.trials, again.failed) == (4, 0)
     assert sorted(again.frame["parameters"]) == sorted(whole.frame["parameters"])
 
 
@@ -151,6 +172,41 @@ def test_a_search_can_begin_with_the_models_own_parameters(blocks):
 
 def test_halving_leaves_models_without_epochs_alone(blocks):
     assert tune(blocks, "itemknn", space=KNN, budget=3, halvings=2, epochs=5).trials == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "fixed"),
+    [("blend", SMALL | {"ials__dim": 8, "ials__epochs": 2}), ("dpcml", SMALL | {"popularity": 0.3})],
+    ids=["blend", "popularity added afterwards"],
+)
+def test_the_value_of_a_trial_is_that_of_the_model_that_is_delivered(blocks, model, fixed):
+    space = SearchSpace("s", {"learning_rate": Choice((0.003,))}, fixed)
+    found = tune(blocks, model, space=space, budget=1, epochs=3, metric="MAP", workers=1)
+    train, valid, _ = blocks.split((0.6, 0.2, 0.2), 0)
+    fitted = create(model, **found.best_parameters, random_state=0).fit(train, valid, progress=False)
+    assert found.best_value == validation(fitted, train, valid, "MAP")
+    assert found.best_value != fitted.history_.best.validation
+
+
+def test_a_history_that_has_the_value_is_believed(blocks, monkeypatch):
+    monkeypatch.setattr("dpcml.tuning.workers.validation", lambda *_: pytest.fail("evaluated once more"))
+    space = SearchSpace("s", {"learning_rate": Choice((0.003,))}, SMALL)
+    found = tune(blocks, "dpcml2", space=space, budget=1, epochs=3, metric="MAP", workers=1)
+    train, valid, _ = blocks.split((0.6, 0.2, 0.2), 0)
+    fitted = create("dpcml2", **found.best_parameters).fit(train, valid, progress=False)
+    assert found.best_value == fitted.history_.best.validation == validation(fitted, train, valid, "MAP")
+
+
+@pytest.mark.parametrize("name", ["epochs", "dpcml__epochs"])
+def test_epochs_of_a_blend_are_those_of_its_first_member(blocks, name):
+    fixed = SMALL | {"ials__dim": 8, "ials__epochs": 2, name: 9}
+    space = SearchSpace("s", {"learning_rate": Choice((0.003,))}, fixed)
+    found = tune(blocks, "blend", space=space, budget=1, epochs=3, workers=1)
+    assert found.frame["epochs"].to_list() == found.frame["asked_epochs"].to_list() == [3]
+    assert found.best_parameters["dpcml__epochs"] == 3
+    assert create("blend", **found.best_parameters).models[0].epochs == 3
+    with pytest.raises(ParameterError, match="epochs are searched"):
+        tune(blocks, "blend", space=SearchSpace("s", {name: Choice((1, 2))}), epochs=3)
 
 
 def test_epochs_that_are_searched_cannot_be_halved(blocks):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcml.utils.errors import ParameterError
-from dpcml.utils.threads import ThreadPool, over_rows, thread_count
+from dpcml.utils.threads import ThreadPool, default_threads, over_rows, thread_count
 
 POOL = ThreadPool(1)
 
@@ -49,3 +49,12 @@ def test_an_absurd_number_of_threads_is_refused(monkeypatch):
     monkeypatch.setenv("DPCML_THREADS", "99999999999999999999")
     with pytest.raises(ParameterError, match="must be at most"):
         thread_count()
+
+
+def test_thread_settings_are_restored(monkeypatch):
+    monkeypatch.setenv("DPCML_THREADS", "7")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with default_threads(2):
+        assert (thread_count(), os.environ["OMP_NUM_THREADS"]) == (2, "2")
+    assert thread_count() == 7
+    assert "OMP_NUM_THREADS" not in os.environ

@@ -20,7 +20,8 @@ def compare(
     data: Data,
     models: Annotated[str, typer.Option(help="Presets or models, with commas: blend,dpcml,ease.")],
     folds: Annotated[
-        int | None, typer.Option(min=1, help="Random splits; 5 by default, 1 for --split last and time.")
+        int | None,
+        typer.Option(min=1, help="Random splits; 5 by default, 1 for --split last and time, and for shards."),
     ] = None,
     metrics: Annotated[str, typer.Option(help="With commas, or families such as accuracy.")] = "P@10,R@10,NDCG@10,MAP",
     protocol: Annotated[str, typer.Option(help="strict, text, or released (the paper's tables).")] = "strict",
@@ -37,16 +38,18 @@ def compare(
 ) -> None:
     """Train models on repeated splits and compare them on the test parts, with a paired test over users."""
     from dpcml.evaluation.compare import compare_models
-    from dpcml.workflow import DataSource
+    from dpcml.workflow import SHARDS, DataSource
 
-    rule = split or "ratio"
+    source = DataSource(data, reading)
+    rule = source.split_rule(split or "ratio", split_seed)
     chosen = _models(models, parse_settings(settings or ()))
     with bytes_bar(data) as progress:
-        interactions = DataSource(data, reading).read(progress)
+        interactions = source.read(progress)
     with count_bar("comparing") as report:
         found = compare_models(
             chosen, interactions,
-            folds=(5 if rule == "ratio" else 1) if folds is None else folds, split=rule, seed=split_seed,
+            folds=(5 if rule == "ratio" else 1) if folds is None else folds, seed=split_seed,
+            split=source.split(interactions, rule, split_seed) if rule == SHARDS else rule,
             metrics=metrics.split(","), protocol=protocol, callback=report or (lambda *_: None),
         )  # fmt: skip
     if out is not None:
@@ -66,8 +69,8 @@ def _models(names: str, settings: dict[str, Any]) -> dict[str, Recommender]:
     found = {name: create(name) for name in (part.strip() for part in names.split(",")) if name}
     known = {key for model in found.values() for key in model.known_params()}
     for key in settings:
-        if key not in known:
+        if all(model.param_name(key) is None for model in found.values()):
             raise ParameterError(f"--set {key}: none of {', '.join(found)} has it: {did_you_mean(key, known)}")
-    for model in found.values():
-        model.set_params(**{key: value for key, value in settings.items() if key in model.known_params()})
+    for model in found.values():  # a blend takes parameters of its members
+        model.set_params(**{key: value for key, value in settings.items() if model.param_name(key) is not None})
     return found

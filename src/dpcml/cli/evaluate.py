@@ -58,9 +58,10 @@ def evaluate(
         print(report.to_json())
         return
     print(printable(str(report)))
-    split = read_card(folder)["record"]["split"]
-    seed = report.parameters.get("random_state")
-    print(f"{folder}, dpcml {report.version}, seed {seed}, split {split['rule']} with seed {split['seed']}")
+    record = read_card(folder)["record"]
+    split, seed = record["split"], record.get("seed", report.parameters.get("random_state"))
+    seeded = "" if split["seed"] is None else f" with seed {split['seed']}"
+    print(f"{folder}, dpcml {report.version}, seed {seed}, split {split['rule']}{seeded}")
 
 
 def _cutoffs(text: str) -> list[int]:

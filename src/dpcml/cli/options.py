@@ -21,7 +21,10 @@ SplitBy = Annotated[
     str | None,
     typer.Option(
         metavar="RULE",
-        help="ratio (60, 20, 20 % of each user's positives, default), last (positive of each user), or time (of all).",
+        help=(
+            "ratio (60, 20, 20 % of each user's positives, default), last (positive of each user), time (of all),"
+            " or released (as the paper's code)."
+        ),
     ),
 ]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores by default.")]

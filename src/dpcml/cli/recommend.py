@@ -174,14 +174,15 @@ def interests(folder: Folder, user: User = None, history: History = None, as_jso
 
 
 def parse_ids(text: str) -> list[str]:
-    """Return ids that are separated by commas; an id with a comma in it stands in double quotes.
+    r"""Return ids that are separated by commas or line breaks; an id with a comma in it stands in double quotes.
 
     Examples
     --------
-    >>> parse_ids('7, 12,"Emma, again"')
-    ['7', '12', 'Emma, again']
+    >>> parse_ids('7, 12,"Emma, again"'), parse_ids("7\n12")
+    (['7', '12', 'Emma, again'], ['7', '12'])
     """
-    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), []) if part.strip()]
+    rows = csv.reader(text.splitlines(), skipinitialspace=True)
+    return [part.strip() for row in rows for part in row if part.strip()]
 
 
 def parse_filters(given: Sequence[str]) -> dict[str, list[str]] | None:

@@ -40,7 +40,9 @@ def train(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="A preset or a model: blend (of dpcml, ease and rp3beta, default), dpcml, dpcml2, cml..."),
+        typer.Option(
+            help="A preset or a model: blend (of dpcml, ease, rp3beta and ials, default), dpcml, dpcml2, cml..."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the model.")
@@ -197,14 +199,14 @@ def _show(found: dict[str, Any]) -> None:
     if found["epochs"]:
         print(f", {found['epochs']} epochs, {found['positives_per_second']:,.0f} positives/s", end="")
     if found["validation"] is not None:
-        print(
-            f"; best after epoch {found['best_epoch']}: {found['metric']} {found['validation']:.4f} (validation)",
-            end="",
-        )
+        whose = f"{found['validation_of']} alone " if found["validation_of"] else ""
+        best = f"best after epoch {found['best_epoch']}: {found['metric']} {found['validation']:.4f} (validation)"
+        print(f"; {whose}{best}", end="")
     print(f"\nsaved to {found['out']}, dpcml {found['version']}, seed {found['seed']}", end="")
     if found["split"]:
         split = found["split"]
-        print(f", split {split['hash']} ({split['rule']}, seed {split['seed']})")
+        seeded = "" if split["seed"] is None else f", seed {split['seed']}"
+        print(f", split {split['hash']} ({split['rule']}{seeded})")
         figures = ", ".join(
             f"{name} {value:.4f}" for name, value in found["test"]["metrics"].items() if value is not None
         )

@@ -57,15 +57,17 @@ def tune(
     from dpcml.tuning import write_best
     from dpcml.workflow import DataSource
 
-    source, rule = DataSource(data, reading), split or "ratio"
+    source = DataSource(data, reading)
+    rule = source.split_rule(split or "ratio", split_seed)
     with bytes_bar(data) as progress:
         interactions = source.read(progress)
+    parts = source.split(interactions, rule, split_seed)
     with _hint(out), _bar(f"tuning {model}", metric) as callback:
         found = search(
             interactions, model, space=space, budget=min(budget, QUICK_BUDGET) if quick else budget, sampler=sampler,
             defaults=defaults, metric=metric, fixed=parse_settings(settings or ()), halvings=halvings,
-            epochs=QUICK_EPOCHS if quick else None, seed=seed, split=rule, split_seed=split_seed, engine=engine,
-            workers=workers, address=address, file=out / "trials.csv", resume=resume, label=data, callback=callback,
+            epochs=QUICK_EPOCHS if quick else None, seed=seed, split=parts, engine=engine, workers=workers,
+            address=address, file=out / "trials.csv", resume=resume, label=data, callback=callback,
         )  # fmt: skip
     best = out / "best.toml"
     place = source.to_dict()

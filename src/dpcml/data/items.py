@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from dpcml.utils.arrays import Array, BoolArray, IntArray, frozen
 from dpcml.utils.errors import DataError, UnknownIdError, did_you_mean
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _LARGEST = 2**63 - 1  # of an int64
 _LOOKED_THROUGH = 2000  # ids that a misspelt one is compared with
@@ -152,6 +155,17 @@ def known(ids: Array, wanted: Array, kind: str, order: IntArray | None = None) -
     return found
 
 
+def fold(text: str) -> str:
+    r"""Return a text without case, for comparison; lone surrogates, which UTF-8 has no bytes for, are spelled out.
+
+    Examples
+    --------
+    >>> fold("STRASSE") == fold("Straße"), fold("\ud800")
+    (True, '\\ud800')
+    """
+    return text.casefold().encode("utf-8", "backslashreplace").decode()
+
+
 @dataclass(frozen=True, eq=False)
 class Attributes:
     """A set of named attributes (genres, tags) for each item.
@@ -278,6 +292,13 @@ class ItemTable:
     def title(self, item: int) -> str:
         """Return the title of the item at a position, or its id where titles are unknown."""
         return str(self.ids[item] if self.titles is None else self.titles[item])
+
+    @cached_property
+    def folded_titles(self) -> pl.Series:
+        """The titles without case, in a polars column: many words are looked for in one pass, outside of Python."""
+        import polars as pl
+
+        return pl.Series([fold(self.title(item)) for item in range(len(self))], dtype=pl.String)
 
     def find(self, ids: Array) -> IntArray:
         """Return the position of each id, -1 for unknown ones."""

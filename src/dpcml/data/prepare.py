@@ -142,9 +142,11 @@ def fill_item_ids(data: Interactions) -> Interactions:
     if space > MOST_ITEMS:
         raise DataError(f"item_space='ids': the largest item id makes {space:,} items, the limit is {MOST_ITEMS:,}")
     added = ItemTable(np.arange(space, dtype=np.int64))
+    low = None if data.low_rated is None else data.low_rated.tocoo().coords
     return Interactions.from_codes(
         data.rows, data.item_ids[data.indices], data.user_ids, added,
         timestamps=data.timestamps, weights=data.weights, preparation=data.preparation,
+        low_rated=None if low is None else (low[0], data.item_ids[low[1]]),
     )  # fmt: skip
 
 

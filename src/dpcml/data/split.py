@@ -159,7 +159,7 @@ def by_released_code(data: Interactions, seed: int = RELEASED_SEED) -> Split:
     """Cut each user's positives as the paper's released code does: with its generator, user after user.
 
     The split is the authors' own where users stand in the order of their file and items are sorted by the ids in it, as
-    in files of the format ``count-then-items`` (MovieLens-1M's ``positives.dat``, CiteULike's ``users.dat``).
+    in files of the format ``count-then-ids`` (MovieLens-1M's ``positives.dat``, CiteULike's ``users.dat``).
 
     Parameters
     ----------

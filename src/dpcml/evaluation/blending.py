@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, takewhile
 from math import comb
 
 import numpy as np
@@ -26,6 +26,9 @@ POINTS = 100  # weights of the first, coarse search, at most
 FINEST = 0.02  # smallest step of a weight
 TOLERANCE = 0.02  # share of the metric that may be given for minorities, where the users do not tell the two apart
 MINORITY_CUTOFF = 10  # places in which minorities are looked for
+LIST_METRIC = f"NDCG@{MINORITY_CUTOFF}"  # what minorities may cost in these places, beside the metric
+BONUSES = (0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3)  # weights of the bonus, beside a sum of 1
+WORTH = 5.0  # per cent of minority recall that a per cent of the metric is worth
 
 
 def blend_scores(parts: Sequence[FloatArray], weights: FloatArray, likes: sparse.csr_array) -> FloatArray:
@@ -61,6 +64,7 @@ def find_weights(
     metric: str = "NDCG@5",
     seed: int = 0,
     favoured: int | None = None,
+    bonus: Scorer | None = None,
 ) -> FloatArray:
     """Return the weights, which sum to 1, with which the blended scores are best on held-out positives.
 
@@ -69,8 +73,9 @@ def find_weights(
 
     A validation part hardly tells weights apart that lose at most 2 % of the metric and at most one standard error
     of the difference between the users' values. With a favoured model, those of them are taken that serve minorities
-    best: with the highest recall of held-out items outside the user's majority category, or where items have no
-    categories with the largest weight of that model.
+    best, by the recall@10 of held-out items outside the user's majority category; a per cent of the metric counts as
+    much as five per cent of this recall, and NDCG@10 must be hardly worse too. Where items have no categories, those
+    with the largest weight of the favoured model are taken.
 
     Parameters
     ----------
@@ -84,11 +89,13 @@ def find_weights(
         Draws 5,000 users where there are more.
     favoured
         Position of the model that serves minorities; None takes the weights with the best metric.
+    bonus
+        What may be added to the scores of items of a user's smaller interests; its weight is found too.
 
     Returns
     -------
     FloatArray
-        Shape (models,), float32.
+        Shape (models,), float32; with ``bonus`` its weight follows, which the sum of 1 does not count.
 
     Examples
     --------
@@ -101,23 +108,52 @@ def find_weights(
     check_held_out(train, valid)
     cutoff = metric_cutoff(metric) or 1
     users = _some_users(valid, cutoff, seed)
-    cases = _Cases.collect(models, train, valid, users, max(BEST, 2 * cutoff))
-    tried: dict[tuple[float, ...], FloatArray] = {}  # weights, and the users' values
+    scorers = [*models, *([] if bonus is None else [bonus])]
+    cases = _Cases.collect(scorers, train, valid, users, max(BEST, 2 * cutoff))
+    no_bonus = np.zeros(len(scorers) - len(models))
+    tried: dict[str, dict[tuple[float, ...], FloatArray]] = {metric: {}, LIST_METRIC: {}}  # weights and users' values
 
-    def values(weights: FloatArray) -> FloatArray:
+    def values(weights: FloatArray, metric: str = metric) -> FloatArray:
         key = tuple(np.round(weights, 6).tolist())
-        if key not in tried:
-            tried[key] = cases.values(np.array(key), metric)
-        return tried[key]
+        if key not in tried[metric]:
+            tried[metric][key] = cases.values(np.array(key), metric)
+        return tried[metric][key]
 
-    best = _search(lambda weights: float(np.nanmean(values(weights))), len(models))
-    if favoured is not None:
-        for weights in _towards_each(best):
-            values(weights)
-        near = [np.array(key) for key, found in tried.items() if _hardly_worse(found, values(best))]
-        served = cases.minority_recalls(near, train)
-        best = max(zip(near, served, strict=True), key=lambda one: (one[1], one[0][favoured]))[0]
-    return best.astype(np.float32)
+    def value(weights: FloatArray) -> float:
+        return float(np.nanmean(values(np.append(weights, no_bonus))))
+
+    best = np.append(_search(value, len(models)), no_bonus)
+    if favoured is None:
+        return best.astype(np.float32)
+    for weights in _towards_each(best[: len(models)]):
+        value(weights)
+    accuracy = [metric] if train.items.attributes is None else [metric, LIST_METRIC]
+
+    def as_good(weights: FloatArray) -> bool:
+        return all(_hardly_worse(values(weights, one), values(best, one)) for one in accuracy)
+
+    near = [weights for weights in map(np.array, list(tried[metric])) if as_good(weights)]
+    if bonus is not None:
+        near += [more for weights in near for more in takewhile(as_good, _with_bonus(weights))]
+    found = _most_served(near, [float(np.nanmean(values(one))) for one in near], cases, train, favoured)
+    return found.astype(np.float32)
+
+
+def _with_bonus(weights: FloatArray) -> Iterator[FloatArray]:
+    """Yield the same weights with a larger and larger bonus."""
+    yield from (np.append(weights[:-1], level) for level in BONUSES)
+
+
+def _most_served(
+    near: Sequence[FloatArray], metrics: Sequence[float], cases: _Cases, train: Interactions, favoured: int
+) -> FloatArray:
+    """Return the weights with the highest worth: recall of minorities and metric, else the favoured model's weight."""
+    recalls, accuracy = np.array(cases.minority_recalls(near, train)), np.array(metrics)
+    worth = np.zeros(len(near))
+    if recalls.any():
+        most = int(accuracy.argmax())
+        worth = recalls / (recalls[most] or recalls.max()) + WORTH * accuracy / (accuracy[most] or 1.0)
+    return max(zip(near, worth, strict=True), key=lambda one: (one[1], one[0][favoured]))[0]
 
 
 def _some_users(valid: Interactions, cutoff: int, seed: int) -> IntArray:

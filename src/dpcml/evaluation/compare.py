@@ -6,16 +6,16 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import stats
 
 from dpcml.data.interactions import as_interactions
-from dpcml.data.split import split_by
+from dpcml.data.split import Split, split_by
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.report import Report
-from dpcml.utils.arrays import FloatArray
+from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.checks import at_least
 from dpcml.utils.errors import DataError, ParameterError, did_you_mean
 from dpcml.utils.files import atomic
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LOWER_IS_BETTER = ("gini",)
 LEVEL = 0.05
+
+_Splits: TypeAlias = dict[str, tuple[Array, FloatArray]]  # users and their values by split
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,9 @@ class Comparison:
 def compare(reports: Iterable[Report], metrics: Sequence[str] | None = None) -> Comparison:
     """Compare models over seeds: mean, standard deviation, and a paired t-test per user against the best.
 
+    The test is on one difference per user: the mean over the splits that both models have, and over the runs on each.
+    Users are the samples, because values of one user on several splits depend on each other.
+
     Parameters
     ----------
     reports
@@ -129,7 +134,7 @@ def compare_models(
     data: Any,
     *,
     folds: int = 5,
-    split: str = "ratio",
+    split: str | Split = "ratio",
     seed: int = 0,
     metrics: str | Sequence[str] = ("P@10", "R@10", "NDCG@10", "MAP"),
     protocol: str = "strict",
@@ -138,7 +143,7 @@ def compare_models(
     """Train models on repeated splits of the same data and compare them on the test parts.
 
     Each model is trained on the training part, stopped by the validation part and evaluated on the test part of each
-    split, so that differences are paired by split and user.
+    split, so that differences are paired by split and user; the test of `compare` takes their mean for each user.
 
     Parameters
     ----------
@@ -147,10 +152,10 @@ def compare_models(
     data
         `Interactions`, a matrix or a frame: all positives.
     folds
-        How many times the data is split at random, with the seeds ``seed``, ``seed + 1`` and so on. ``last`` and
-        ``time`` are the same each time: they take 1.
+        How many times the data is split at random, with the seeds ``seed``, ``seed + 1`` and so on. ``last``, ``time``
+        and a `Split` are the same each time: they take 1.
     split, seed
-        How to split, see `dpcml.data.split.split_by`, and the seed of the first split.
+        How to split, see `dpcml.data.split.split_by`, and the seed of the first split; or a `Split` of the data.
     metrics, protocol
         See `dpcml.evaluation.evaluate.evaluate`.
     callback
@@ -166,12 +171,13 @@ def compare_models(
     """
     at_least("folds", folds, 1)
     if split != "ratio" and folds > 1:
-        raise ParameterError(f"folds={folds}: the split {split!r} is the same each time; pass folds=1 (--folds 1)")
+        rule = split.rule if isinstance(split, Split) else split
+        raise ParameterError(f"folds={folds}: the split {rule!r} is the same each time; pass folds=1 (--folds 1)")
     if not models:
         raise ParameterError("models={}: name at least one")
     everything, reports = as_interactions(data), list[Report]()
     for fold in range(folds):
-        parts = split_by(everything, split, seed + fold)
+        parts = split if isinstance(split, Split) else split_by(everything, split, seed + fold)
         for label, model in models.items():
             fitted = copy.deepcopy(model).fit(parts.train, parts.valid, progress=False)
             reports.append(
@@ -202,13 +208,7 @@ def _column(runs: dict[str, list[Report]], name: str) -> dict[str, Cell]:
 
 def _paired(one: Sequence[Report], other: Sequence[Report], name: str) -> float:
     """Return the p-value of a paired t-test over users, on the splits of both models; NaN without such pairs."""
-    mine, theirs = _by_split(one, name), _by_split(other, name)
-    both = [(mine[split], theirs[split]) for split in mine if split in theirs]
-    pairs = [(a, b) for a, b in both if a.shape == b.shape]
-    if not pairs:
-        return float("nan")
-    difference = np.concatenate([a - b for a, b in pairs])
-    difference = difference[~np.isnan(difference)]
+    difference = _differences(_by_split(one, name), _by_split(other, name))
     if len(difference) < 2:
         return float("nan")
     if np.ptp(difference) == 0:
@@ -216,13 +216,37 @@ def _paired(one: Sequence[Report], other: Sequence[Report], name: str) -> float:
     return float(stats.ttest_1samp(difference, 0.0).pvalue)
 
 
-def _by_split(reports: Sequence[Report], name: str) -> dict[str, FloatArray]:
-    """Return the users' values on each split, averaged over its runs."""
-    found: dict[str, list[FloatArray]] = {}
+def _differences(mine: _Splits, theirs: _Splits) -> FloatArray:
+    """Return a difference per user, the mean over the splits: those of one user are no independent samples."""
+    users, values = list[Array](), list[FloatArray]()
+    for split in (split for split in mine if split in theirs):
+        (my_users, my_values), (their_users, their_values) = mine[split], theirs[split]
+        both, here, there = np.intersect1d(my_users, their_users, assume_unique=True, return_indices=True)
+        users.append(both)
+        values.append(my_values[here] - their_values[there])
+    return _by_user(users, values)[1]
+
+
+def _by_split(reports: Sequence[Report], name: str) -> _Splits:
+    """Return users and their values on each split, averaged over its runs."""
+    found: dict[str, list[Report]] = {}
     for report in reports:
-        if name in report.per_user:
-            found.setdefault(report.split, []).append(report.per_user[name])
-    return {split: np.mean(values, axis=0) for split, values in found.items() if len({v.shape for v in values}) == 1}
+        if name in report.per_user and report.users is not None:
+            found.setdefault(report.split, []).append(report)
+    return {
+        split: _by_user([np.asarray(run.users) for run in runs], [run.per_user[name] for run in runs])
+        for split, runs in found.items()
+    }
+
+
+def _by_user(users: Sequence[Array], values: Sequence[FloatArray]) -> tuple[Array, FloatArray]:
+    """Return all users, each once, and the mean of their values; NaN does not count."""
+    if not users:
+        return np.zeros(0), np.zeros(0)
+    every, numbers = np.concatenate(users), np.concatenate(values)
+    known = ~np.isnan(numbers)
+    ids, places = np.unique(every[known], return_inverse=True)
+    return ids, np.bincount(places, weights=numbers[known]) / np.bincount(places)
 
 
 def _holm(p_values: dict[str, float]) -> dict[str, float]:

@@ -26,6 +26,7 @@ from typing import Any
 import numba
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.files import cache_folder, temporary_cache_folder
@@ -154,11 +155,11 @@ class SourceHashCache(FunctionCache):
     By itself Numba checks only the file of the cached function, not the files of the functions that it calls.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], allocates: bool = True) -> None:
         with _numba_cache_folder(kernel_cache_folder()):
             super().__init__(function)
         self._cache_file = Index(self._cache_path, self._impl.filename_base, SOURCE_HASH)
-
+        self._allocates = allocates
         self.expected = False  # from another process, see `expect`
         self._claims: dict[Path, Any] = {}  # files that are locked while this process compiles
 
@@ -168,14 +169,23 @@ class SourceHashCache(FunctionCache):
         return any(key[1:] == wanted for key in self._cache_file._load_index())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load compiled code; where there is none, wait for a process that compiles it, or tell others to wait."""
-        found = super().load_overload(sig, target_context)
+        """Load compiled code; where there is none, wait for a process that compiles it, or tell others to wait.
+
+        Unlike Numba's own cache it leaves the compiler alone, whose registries take a quarter of a second to fill: the
+        first call in a process that only loads is that much quicker.
+        """
+        found = self._load(sig, target_context)
         if found is None and self._enabled:
             self._claim(sig, target_context.codegen())
-            found = super().load_overload(sig, target_context)
+            found = self._load(sig, target_context)
             if found is not None:
                 self.release()
         return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        if self._allocates:
+            rtsys.initialize(target_context)  # functions that count references
+        return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save compiled code; where that fails, for want of space mostly, go on without the cache."""
@@ -281,7 +291,7 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = njit(**options)(function)
         if kernel_cache_folder() is not None:
-            dispatcher._cache = SourceHashCache(function)
+            dispatcher._cache = SourceHashCache(function, allocates=options.get("_nrt", True))
         _release_after_errors(dispatcher)
         return dispatcher
 

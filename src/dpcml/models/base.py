@@ -100,8 +100,8 @@ class Recommender(Estimator):
             From 0 (the best scores) to 1: the larger, the more items from outside the user's largest interest. The
             list is sorted by score in any case.
         mix_by
-            What an interest is: ``categories`` of the items, or ``interests``, the vectors of a user, which DPCML and
-            GFJA have. By default categories where the data have them.
+            What an interest is: ``categories`` of the items, or ``interests``, the vectors of a user, which DPCML,
+            GFJA and blends with one of them have. By default categories where the data have them.
         explain
             Also return reasons.
         on_unknown

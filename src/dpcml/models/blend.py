@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +13,7 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merge import merge
 from dpcml.evaluation.blending import blend_scores, find_weights
+from dpcml.evaluation.groups import attributes_of
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models.base import Recommender
 from dpcml.models.dpcml import DPCML
@@ -20,9 +21,18 @@ from dpcml.models.ease import EASE
 from dpcml.models.ials import IALS
 from dpcml.models.item_item import RP3Beta
 from dpcml.models.multi_interest import MultiInterest
-from dpcml.models.parameters import from_plain, named, nested_params, register, to_plain, unfitted, with_nested_params
+from dpcml.models.parameters import (
+    from_plain,
+    member_with,
+    named,
+    nested_params,
+    register,
+    to_plain,
+    unfitted,
+    with_nested_params,
+)
 from dpcml.models.runners import runner_of
-from dpcml.retrieval.aspects import Aspects
+from dpcml.retrieval.aspects import Aspects, minority_scores
 from dpcml.retrieval.content import ContentRidge
 from dpcml.retrieval.explain import Reason
 from dpcml.retrieval.request import UserBatch
@@ -30,10 +40,11 @@ from dpcml.training.checkpoint import Checkpoint
 from dpcml.training.trainer import FitOptions
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least, check_array, positive
-from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.errors import DataError, NoInterestsError, ParameterError
 from dpcml.utils.threads import thread_count
 
 USUAL_WEIGHTS = (0.7, 0.05, 0.1, 0.15)  # of the default models without a validation part: near those found on five sets
+USUAL_BONUS = 0.05  # beside these weights, where items have categories
 
 
 @register("blend")
@@ -42,10 +53,11 @@ class Blend(Recommender):
     """Add up the scores of several models; interests and reasons are those of the first member that has interests.
 
     The score of an item is ``sum_m w_m (s_m - mean) / deviation``, where mean and deviation of a member's scores are
-    taken for each user over the items that are not in the user's history. The weights are those with the best
+    taken for each user over the items that are not in the user's history. Where items have categories, a bonus for
+    items of the user's smaller ones is added in the same way (`minority_scores`). The weights are those with the best
     ``metric`` on the validation part; the test part is not looked at. Of weights that a validation part hardly tells
     apart, those are taken that serve minority interests best, see `find_weights`. `fit` trains copies of the models, in
-    ``members_``; the weights are in ``weights_``.
+    ``members_``; the weights are in ``weights_`` and ``minority_bonus_``, the best epochs in ``best_epochs_``.
 
     Parameters
     ----------
@@ -57,6 +69,10 @@ class Blend(Recommender):
         One for each model; they are scaled to sum 1. By default they are found on the validation part. If `fit` gets
         none, they are equal, or 0.7, 0.05, 0.1 and 0.15 for the default models. To train on everything, find them on a
         split first: ``found.settled().fit(everything)``.
+    minority_bonus
+        Weight of the bonus for items of a user's smaller categories, beside the weights of the models. By default it is
+        found with them; it is 0 if they are given, if no member has interests, or if items have no categories. Without
+        a validation part it is 0.05 for the default models.
     metric
         The metric by which weights are chosen (released protocol).
     random_state
@@ -79,6 +95,7 @@ class Blend(Recommender):
 
     models: Sequence[Recommender] | None = None
     weights: Sequence[float] | None = None
+    minority_bonus: float | None = None
     metric: str = "NDCG@5"
     random_state: int | None = None
     n_threads: int | None = None
@@ -91,6 +108,8 @@ class Blend(Recommender):
         thread_count(self.n_threads)
         if self.random_state is not None:
             at_least("random_state", self.random_state, 0)
+        if self.minority_bonus is not None:
+            positive("minority_bonus", self.minority_bonus, or_zero=True)
         listed = isinstance(self.models, (list, tuple)) and len(self.models) > 0
         if self.models is not None and not (listed and all(isinstance(one, Recommender) for one in self.models)):
             raise ParameterError(f"models={self.models!r}: pass a list of models, such as [DPCML(), EASE()]")
@@ -153,6 +172,13 @@ class Blend(Recommender):
         """
         return {**Blend(self._given()).get_params(), **self.get_params()}
 
+    def param_name(self, name: str) -> str | None:
+        """Return the name in `known_params` of what `set_params` takes under a name, see `Estimator.param_name`."""
+        if name in self.known_params():
+            return name
+        member = member_with(named(self._given()), name)
+        return None if member is None else f"{member}__{name}"
+
     def plain_params(self) -> dict[str, Any]:
         """Return the hyper-parameters as plain data, from which `from_arrays` builds the model."""
         plain = self.get_params(deep=False)
@@ -184,6 +210,11 @@ class Blend(Recommender):
     # Training
 
     def _fit(self, train: Interactions, valid: Interactions | None, options: FitOptions) -> None:
+        if self.minority_bonus and train.items.attributes is None:
+            raise ParameterError(
+                f"minority_bonus={self.minority_bonus}: these items have no categories; read the data with items=...,"
+                " or leave it out"
+            )
         members = self._copies()
         in_epochs = [name for name, member in named(members).items() if member.iterative]
         for name, member in named(members).items():
@@ -201,20 +232,36 @@ class Blend(Recommender):
             )
             if name == in_epochs[0]:
                 self.history_ = member.history_  # type: ignore[attr-defined]
-        self.weights_ = self._find_weights(members, train, valid)
+        self.weights_, self.minority_bonus_ = self._find_weights(members, train, valid)
+        found = [member._found_params().get("stop_after", 0) for member in members]
+        self.best_epochs_ = np.array(found, dtype=np.float32)  # saved, unlike most histories
         self.members_ = members
 
-    def _find_weights(self, members: list[Recommender], train: Interactions, valid: Interactions | None) -> FloatArray:
-        usual = USUAL_WEIGHTS if self.models is None else np.ones(len(members))
-        given = np.asarray(usual if self.weights is None else self.weights, dtype=np.float64)
+    def _find_weights(
+        self, members: list[Recommender], train: Interactions, valid: Interactions | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the weights of the members, and that of the bonus."""
+        keeper = next((place for place, one in enumerate(members) if one.multi_interest is not None), None)
+        has_minorities = keeper is not None and train.items.attributes is not None
         if self.weights is None and valid is not None and len(members) > 1:
-            favoured = next((place for place, one in enumerate(members) if one.multi_interest is not None), None)
-            return find_weights(members, train, valid, self.metric, self.random_state or 0, favoured)
-        return np.asarray(given / given.sum(), dtype=np.float32)
+            scorer = _Minorities(train) if has_minorities and self.minority_bonus is None else None
+            found = find_weights(members, train, valid, self.metric, self.random_state or 0, keeper, scorer)
+            weights, bonus = found[: len(members)], float(found[len(members) :].sum())
+        else:
+            usual = USUAL_WEIGHTS if self.models is None else np.ones(len(members))
+            given = np.asarray(usual if self.weights is None else self.weights, dtype=np.float64)
+            weights = (given / given.sum()).astype(np.float32)
+            bonus = USUAL_BONUS if has_minorities and self.models is None and self.weights is None else 0.0
+        return weights, np.array([bonus if self.minority_bonus is None else self.minority_bonus], dtype=np.float32)
 
     def _found_params(self) -> dict[str, Any]:
         weights = [float(weight) for weight in self.weights_]
-        return {"models": [member.settled() for member in self.members_], "weights": weights}
+        models, bonus = self._settled_members(), float(self.minority_bonus_[0])
+        return {"models": models, "weights": weights, "minority_bonus": bonus}
+
+    def known_validation(self, metric: str) -> float | None:
+        """Return None: the history is that of a member."""
+        return None
 
     def partial_fit(self, more: Any, **options: Any) -> Self:
         """Add new users, new items and new positives: members learn them in place or are fitted anew; weights stay.
@@ -230,17 +277,27 @@ class Blend(Recommender):
         if not new.n_positives:
             raise DataError(f"{new!r} holds nothing new: partial_fit needs at least one positive")
         both = merge(train, new)
-        for member in self.members_:
-            grow = getattr(member, "partial_fit", None)
-            if grow is None:
-                placed = hasattr(member, "content_")
-                member.set_params(**member._found_params()).fit(both, progress=False)  # there is no validation part now
-                if placed:  # items that nobody likes still
-                    member._add_items(both, ContentRidge.of(both))
-            else:
-                grow(new, **options)
-        self.train_ = both
+        placed = any(hasattr(member, "content_") for member in self.members_)  # by `add_items`
+        members = [
+            member if hasattr(member, "partial_fit") else one.fit(both, progress=False)
+            for member, one in zip(self.members_, self._settled_members(), strict=True)
+        ]
+        for before, member in zip(self.members_, members, strict=True):
+            if member is before:
+                member.partial_fit(new, **options)  # type: ignore[attr-defined]
+            elif placed:  # items that nobody likes still
+                member._add_items(both, ContentRidge.of(both))
+        self.models = [unfitted(member) for member in members]  # what was found is fixed: there is no validation part
+        self.members_, self.train_ = members, both
         return self
+
+    def _settled_members(self) -> list[Recommender]:
+        """Return unfitted members with all that validation has found, the epochs that were best included."""
+        settled = [member.settled() for member in self.members_]
+        for one, epochs in zip(settled, self.best_epochs_, strict=True):
+            if epochs:
+                one.set_params(stop_after=int(epochs))
+        return settled
 
     def _add_items(self, both: Interactions, ridge: ContentRidge) -> None:
         for member in self.members_:
@@ -255,7 +312,8 @@ class Blend(Recommender):
     # Arrays
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"weights_": (len(self._given()),)}
+        members = (len(self._given()),)
+        return {"weights_": members, "minority_bonus_": (1,), "best_epochs_": members}
 
     def to_arrays(self) -> dict[str, Array]:
         """Return the weights, and the arrays of each member with its name in front: ``ease.weights_``."""
@@ -277,6 +335,9 @@ class Blend(Recommender):
     def _set_arrays(self, arrays: Mapping[str, Array]) -> None:
         self.members_ = self._copies()
         self.weights_ = check_array(arrays, "weights_", (len(self.members_),), "f")
+        older = {name: np.zeros(shape, np.float32) for name, shape in self._shapes().items()}  # blends of 0.2.0
+        self.minority_bonus_ = check_array({**older, **arrays}, "minority_bonus_", (1,), "f")
+        self.best_epochs_ = check_array({**older, **arrays}, "best_epochs_", (len(self.members_),), "f")
         for name, member in named(self.members_).items():
             member.train_ = self.train_
             start = f"{name}."
@@ -295,7 +356,11 @@ class Blend(Recommender):
         keeper = self.multi_interest  # the vectors in a batch are those of one model
         batches = [users if one is keeper else UserBatch(users.likes, users.rows) for one in self.members_]
         parts = [one._score_batch(batch) for one, batch in zip(self.members_, batches, strict=True)]
-        return blend_scores(parts, self.weights_, users.likes)
+        attributes = self.check_fitted().items.attributes
+        if attributes is None or not self.minority_bonus_[0]:
+            return blend_scores(parts, self.weights_, users.likes)
+        parts.append(minority_scores(attributes, users.likes))
+        return blend_scores(parts, np.concatenate([self.weights_, self.minority_bonus_]), users.likes)
 
     def _similarity(self, columns: IntArray) -> FloatArray:
         parts, weights = list[FloatArray](), list[float]()
@@ -323,7 +388,7 @@ class Blend(Recommender):
     def _with_interests(self) -> MultiInterest:
         found = self.multi_interest
         if found is None:
-            raise ParameterError("this Blend knows no interests: add a member such as dpcml, cml or gfja")
+            raise NoInterestsError("this Blend knows no interests: add a member such as dpcml, cml or gfja")
         return found
 
     @property
@@ -350,9 +415,13 @@ class Blend(Recommender):
         """Return the interests of a user who was not in the training data, from the items they like."""
         return self._with_interests().interests_new(history, as_frame=as_frame)
 
-    def nearest_interest(self, users: Any, items: Any) -> IntArray:
-        """Return which of a user's vectors is nearest to an item, see `MultiInterest.nearest_interest`."""
-        return self._with_interests().nearest_interest(users, items)
+    @property
+    def nearest_interest(self) -> Callable[[Any, Any], IntArray]:
+        """Which of a user's vectors is nearest to an item, see `MultiInterest.nearest_interest`.
+
+        A property, so that evaluation sees whether a blend has it.
+        """
+        return self._with_interests().nearest_interest
 
     def fold_in(self, items: Any) -> FloatArray:
         """Return the vectors of a user who likes some items, shape (C, d); see `MultiInterest.fold_in`."""
@@ -375,6 +444,17 @@ class Blend(Recommender):
         if found is not None:
             found.batch_vectors(users)  # once for scores, interests and reasons
         return super()._best(users, n, allowed, exclude_seen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Minorities:
+    """The bonus of every item for users of the training data."""
+
+    train: Interactions
+
+    def score(self, users: Sequence[int] | IntArray) -> FloatArray:
+        """Return `minority_scores` of some users."""
+        return minority_scores(attributes_of(self.train), self.train.csr[users])
 
 
 def _checkpoint(options: FitOptions, below: str) -> str | Path | Checkpoint | None:

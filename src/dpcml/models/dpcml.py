@@ -41,9 +41,9 @@ class DPCML(MultiInterest):
     diversity
         Bounds (delta_1, delta_2); ``None`` leaves a bound out.
     diversity_weight
-        Weight eta of the diversity hinge; 0 leaves it out. The hinge counts once per positive, beside the sum of the
-        hinges of its negatives. Where all S candidates are negatives (``uniform``, ``popularity``), this is the paper's
-        mean over candidates with a weight of eta / S.
+        Weight eta of the diversity hinge; 0 leaves it out. The hinge counts once per user in a batch, beside the sum
+        of the hinges of the user's positives. Where all S candidates are negatives (``uniform``, ``popularity``), and a
+        batch has one positive of a user, this is the paper's mean over candidates with a weight of eta / S.
     diversity_per
         ``user``: the hinge is on half the mean squared distance over pairs of different vectors, as in the paper's
         text; ``pair``: on half the squared distance of each such pair, then averaged. The released code is neither: it

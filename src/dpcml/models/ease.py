@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import lapack
 
 from dpcml.data.interactions import Interactions
 from dpcml.kernels.item_item import neighbour_regressions
@@ -190,6 +189,8 @@ def _check_memory(form: str, needed: float, what: str) -> None:
 
 def _inverse(gram: sparse.csr_array, l2: float) -> FloatArray:
     """Return the upper triangle of ``(gram + l2 I)^-1``, float64."""
+    from scipy.linalg import lapack  # a tenth of a second, which lists of a saved model need not wait for
+
     system = np.asfortranarray(gram.toarray(), dtype=np.float64)
     system[np.diag_indices(len(system))] += l2
     factor, failed = lapack.dpotrf(system, lower=0, overwrite_a=1)

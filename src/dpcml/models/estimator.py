@@ -161,6 +161,21 @@ class Estimator(ABC):
             return {}
         return {"stop_after": history.best.number}
 
+    def known_validation(self, metric: str) -> float | None:
+        """Return the validation value of the fitted model, if its history has it; None: it has to be evaluated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpcml import CML, Interactions
+        >>> train, valid = Interactions.from_csr(np.kron(np.eye(2), np.ones((6, 10)))).split((0.8, 0.2))
+        >>> model = CML(dim=8, epochs=5, n_candidates=3, metric="MAP").fit(train, valid)
+        >>> model.known_validation("MAP") == model.history_.best.validation, model.known_validation("P@3")
+        (True, None)
+        """
+        history = getattr(self, "history_", None)
+        return history.best.validation if history and history.best and history.metric == metric else None
+
     def check_fitted(self) -> Interactions:
         """Return the training data; raise a `NotFittedError` before `fit`.
 
@@ -241,6 +256,17 @@ class Estimator(ABC):
     def known_params(self) -> dict[str, Any]:
         """Return every hyper-parameter that `set_params` takes, also of models that are built only by `fit`."""
         return self.get_params()
+
+    def param_name(self, name: str) -> str | None:
+        """Return the name in `known_params` of what `set_params` takes under a name; None if it does not take it.
+
+        Examples
+        --------
+        >>> from dpcml import EASE, Blend
+        >>> Blend().param_name("dim"), EASE().param_name("dim")
+        ('dpcml__dim', None)
+        """
+        return name if name in self.known_params() else None
 
     def plain_params(self) -> dict[str, Any]:
         """Return the hyper-parameters as plain data, from which `from_arrays` builds the model."""

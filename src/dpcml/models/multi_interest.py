@@ -229,6 +229,10 @@ class MultiInterest(Recommender):
         """Return the items' vectors without the coordinate of popularity; shape (items, trained coordinates)."""
         return np.ascontiguousarray(self.item_vectors_[:, : self.trained_dim])
 
+    def known_validation(self, metric: str) -> float | None:
+        """Return the validation value if the history has it: None with a coordinate of popularity, added later."""
+        return None if self._lifted else super().known_validation(metric)
+
     def _found_params(self) -> dict[str, Any]:
         weight = (
             {"popularity": round(float(self.popularity_weight_[0]), 6)}

@@ -161,6 +161,19 @@ def nested_params(models: Sequence[Recommender]) -> dict[str, Any]:
     return {f"{name}__{key}": value for name, model in members for key, value in model.get_params().items()}
 
 
+def member_with(members: Mapping[str, Recommender], name: str) -> str | None:
+    """Return which of several models a hyper-parameter without a prefix is of: the first, or the only one that has it.
+
+    Examples
+    --------
+    >>> from dpcml import EASE, ItemKNN
+    >>> member_with(named([EASE(), ItemKNN()]), "shrink"), member_with(named([EASE(), ItemKNN()]), "dim")
+    ('itemknn', None)
+    """
+    having = [member for member, model in members.items() if name in model.get_params(deep=False)]
+    return having[0] if len(having) == 1 or next(iter(members)) in having else None
+
+
 def with_nested_params(
     models: Sequence[Recommender], own: Collection[str], values: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -176,15 +189,17 @@ def with_nested_params(
         Hyper-parameters by name: own ones, ``ease__l2`` for that of a model, or ``l2`` if only one model has it; one
         that the first model has is its own.
     """
+    if not _are_models(models):
+        return {"models": models}  # the other's own check says what is wrong with them
     members = named(models)
     found, nested = dict[str, Any](), dict[str, dict[str, Any]]()
     for name, value in values.items():
-        having = [member for member, model in members.items() if name in model.get_params(deep=False)]
         member, divider, key = name.partition("__")
+        owner = None if divider or name in own else member_with(members, name)
         if divider:
             nested.setdefault(member, {})[key] = value
-        elif name not in own and (len(having) == 1 or next(iter(members)) in having):
-            nested.setdefault(having[0], {})[name] = value
+        elif owner is not None:
+            nested.setdefault(owner, {})[name] = value
         else:
             found[name] = value
     if nested:
@@ -195,6 +210,12 @@ def with_nested_params(
             named(copies)[member].set_params(**changes)
         found["models"] = copies
     return found
+
+
+def _are_models(models: Any) -> bool:
+    from dpcml.models.base import Recommender  # it imports this module
+
+    return isinstance(models, (list, tuple)) and all(isinstance(one, Recommender) for one in models)
 
 
 def to_plain(model: Recommender) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from dpcml.data.split import Split, split_by
 from dpcml.evaluation.evaluate import evaluate, validation
 from dpcml.evaluation.report import Report
 from dpcml.models import Recommender, create
+from dpcml.models.neural.base import NeuralRecommender
 from dpcml.paper.published import METRICS
 from dpcml.paper.run_store import Job, RunStore
 from dpcml.paper.spec import Spec, StudyRow
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.errors import DataError, DownloadError
 from dpcml.utils.names import Registry
+from dpcml.utils.threads import default_threads
 from dpcml.workflow import DataSource
 
 Say = Callable[[str], object]
@@ -133,7 +136,7 @@ def model_jobs(spec: Spec, datasets: DatasetCache | None = None) -> Iterator[Job
                     row.data,
                     row.label,
                     seed,
-                    work=lambda row=row, seed=seed: train_and_measure(spec, row, seed, datasets(row.data)),  # type: ignore[misc]
+                    work=lambda row=row, seed=seed: _run_row(spec, row, seed, datasets(row.data)),  # type: ignore[misc]
                     model=row.model,
                     parameters=row.parameters,
                     protocol=spec.protocol,
@@ -141,6 +144,26 @@ def model_jobs(spec: Spec, datasets: DatasetCache | None = None) -> Iterator[Job
                     test_users=str(spec.options.get("test_users", "")),
                     hashes=lambda row=row, seed=seed: datasets.hashes(row.data, seed, spec.split),  # type: ignore[misc]
                 )
+
+
+def _run_row(spec: Spec, row: StudyRow, seed: int, data: Interactions) -> dict[str, Any]:
+    with same_bits(row.model):
+        return train_and_measure(spec, row, seed, data)
+
+
+@contextmanager
+def same_bits(model: str) -> Iterator[None]:
+    """Let a PyTorch model run on one thread within a ``with``: its bits depend on the number, those of others do not.
+
+    Examples
+    --------
+    >>> from dpcml.utils.threads import thread_count
+    >>> with same_bits("hlr"):
+    ...     thread_count()
+    1
+    """
+    with default_threads(1) if isinstance(create(model), NeuralRecommender) else nullcontext():
+        yield
 
 
 def data_jobs(

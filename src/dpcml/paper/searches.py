@@ -13,7 +13,7 @@ from typing import Any
 from dpcml.models import create
 from dpcml.paper import fingerprint
 from dpcml.paper.parallel import in_turns, one_thread_each
-from dpcml.paper.runs import DatasetCache
+from dpcml.paper.runs import DatasetCache, same_bits
 from dpcml.paper.spec import BEST
 from dpcml.results_store import ResultsStore
 from dpcml.tuning.run import KEY
@@ -91,7 +91,8 @@ def run_searches(
     """Do the searches that are not done yet; return those that failed, with their reasons.
 
     Every trial is kept as soon as it is done, so that a search that was killed goes on. Trials that other code or data
-    made do not count: that search begins again.
+    made do not count: that search begins again. So does one of which only a part of the table is left: halving
+    compares a trial with values of others that stand in the journal alone.
     """
     failed: list[str] = []
     for number, (one, result) in enumerate(_ended(wanted, tuning, workers), 1):
@@ -123,25 +124,27 @@ def run_search(search: Search, tuning: str | Path) -> tuple[float, int, float]:
     """
     folder, data = search.folder(tuning), _datasets(search.data)
     made_by = fingerprint.join(fingerprint.model_code(search.model), data.content_hash)
-    _forget_others(folder / TRIALS, made_by)
+    _forget_others(folder / TRIALS, made_by, search.budget if search.halvings else 0)
     in_epochs = "epochs" in create(search.model).get_params()
-    found = tune(
-        data, search.model, budget=search.budget, defaults=True, metric=search.metric, fixed=search.fixed,
-        halvings=search.halvings if in_epochs else 0, epochs=search.epochs if in_epochs else None, workers=1,
-        file=folder / TRIALS, label=search.data, fingerprint=made_by,
-    )  # fmt: skip
+    with same_bits(search.model):
+        found = tune(
+            data, search.model, budget=search.budget, defaults=True, metric=search.metric, fixed=search.fixed,
+            halvings=search.halvings if in_epochs else 0, epochs=search.epochs if in_epochs else None, workers=1,
+            file=folder / TRIALS, label=search.data, fingerprint=made_by,
+        )  # fmt: skip
     write_best(folder / BEST, found, data=search.data, seed=0, split_seed=0)
     return found.best_value, found.trials, found.seconds
 
 
-def _forget_others(table: Path, made_by: str) -> None:
-    """Remove the trials of a search that other code or data made."""
+def _forget_others(table: Path, made_by: str, needed: int) -> None:
+    """Remove the trials of a search that other code or data made, or fewer than needed without their journal."""
+    journal = table.with_suffix(".journal")
     if not table.exists():
         return
     try:
-        kept = {row.get("fingerprint") for row in ResultsStore(table, KEY).rows}
+        kept = [row.get("fingerprint") for row in ResultsStore(table, KEY).rows]
     except DataError:
-        kept = {None}
-    if kept - {made_by}:
+        kept = []
+    if set(kept) != {made_by} or (len(kept) < needed and not journal.exists()):
         table.unlink()
-        table.with_suffix(".journal").unlink(missing_ok=True)
+        journal.unlink(missing_ok=True)

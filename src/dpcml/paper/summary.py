@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from dpcml.paper.document import Heading, ReportBlock, ReportTable, TableLine
+from dpcml.paper.document import Heading, Notes, ReportBlock, ReportTable, TableLine
 from dpcml.paper.published import title_of
 from dpcml.paper.study_types import StudyResults
 from dpcml.paper.study_types.tables import cell, paired_gaps
@@ -20,7 +20,7 @@ OTHERS = ("HarS", "CML (hard), as many numbers as DPCML2", "EASE", "iALS", "RP3b
 
 
 def several_or_one(results: StudyResults) -> list[ReportBlock]:
-    """Return one table: what several vectors gain over one vector and over simple methods, set by set."""
+    """Return what several vectors gain over one and over simple methods, set by set, and which rows are out of date."""
     lines = []
     for data in results.sets():
         current = [results.of(row) for row in results.rows(data)]
@@ -40,7 +40,8 @@ def several_or_one(results: StudyResults) -> list[ReportBlock]:
         " wider CML has as many numbers per user as DPCML2."
     )
     header = [f"against {name}" for name in OTHERS]
-    return [Heading("Are several vectors better than one?", 1), about, ReportTable(header, lines)]
+    blocks: list[ReportBlock] = [Heading("Are several vectors better than one?", 1), about, ReportTable(header, lines)]
+    return [*blocks, Notes(results.notes)] if results.notes else blocks
 
 
 def coverage(studies: Sequence[StudyResults]) -> list[ReportBlock]:

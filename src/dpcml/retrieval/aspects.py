@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from dpcml.data.items import Attributes
-from dpcml.retrieval.rerank import CandidateLists, rerank
+from dpcml.retrieval.rerank import FAMILIAR, CandidateLists, rerank
 from dpcml.utils.arrays import FloatArray, IntArray
 
-AFFINITY_BYTES = 64 * 2**20  # affinities held at once
+AFFINITY_BYTES = 64 * 2**20  # affinities or shares held at once
 WIDTH = 0.05  # difference of squared distances by which an affinity falls to 1/e of another
 
 
@@ -177,6 +177,44 @@ def category_shares(attributes: Attributes, likes: sparse.csr_array) -> FloatArr
     >>> category_shares(genres, sparse.csr_array(np.ones((1, 2)))).tolist()
     [[0.25, 0.75]]
     """
-    counts = (likes.astype(np.float64) @ attributes.weights).toarray()
+    n_users, n_names = likes.shape[0], attributes.matrix.shape[1]
+    sizes, columns = attributes.codes(likes.indices)
+    users = np.repeat(np.repeat(np.arange(n_users), np.diff(likes.indptr)), sizes)
+    parts = np.repeat(1 / np.maximum(sizes, 1), sizes)  # for one user, a product of sparse matrices takes longer
+    counts = np.bincount(users * n_names + columns, parts, n_users * n_names).reshape(n_users, n_names)
     total = counts.sum(axis=1, keepdims=True)
     return np.asarray(counts / np.where(total > 0, total, 1))
+
+
+def minority_scores(attributes: Attributes, likes: sparse.csr_array) -> FloatArray:
+    """Return how much each item belongs to its user's smaller categories: `minority_weight` of all items.
+
+    It is 0 for items of the user's largest category, and for items of none of the user's categories.
+
+    Parameters
+    ----------
+    attributes, likes
+        As for `CategoryAspects`.
+
+    Returns
+    -------
+    FloatArray
+        Shape (users, items), from 0 to 1.
+
+    Examples
+    --------
+    >>> genres = Attributes.from_sets([{"War"}, {"War", "Crime"}, {"Crime"}, {"Musical"}, set()])
+    >>> ann = sparse.csr_array(np.array([[1, 1, 0, 0, 0]]))
+    >>> minority_scores(genres, ann).round(2)
+    array([[0.  , 0.  , 0.56, 0.  , 0.  ]], dtype=float32)
+    """
+    matrix, n_users = attributes.matrix, likes.shape[0]
+    found = np.zeros((n_users, len(attributes)), dtype=np.float32)
+    named = np.flatnonzero(np.diff(matrix.indptr))  # items with categories
+    step = max(1, AFFINITY_BYTES // (8 * max(matrix.shape[1], 1)))
+    for first in range(0, n_users if len(named) else 0, step):
+        some = likes if n_users <= step else likes[first : first + step]  # slicing costs as much as one user's scores
+        for user, shares in enumerate(category_shares(attributes, some), first):
+            own = np.maximum.reduceat(shares[matrix.indices], matrix.indptr[named])  # the largest of an item's shares
+            found[user, named] = own / (own + FAMILIAR) * (1 - own / (shares.max() or 1))
+    return found

@@ -250,9 +250,9 @@ def list_frame(
     there = np.isfinite(scores)
     row, place = np.nonzero(there)
     columns: dict[str, Any] = {
-        by: keys[row].tolist(),
+        by: _id_column(keys[row]),
         "rank": place + 1,
-        names[0]: ids[there].tolist(),
+        names[0]: _id_column(ids[there]),
         names[1]: scores[there],
     }
     if reasons:
@@ -261,6 +261,13 @@ def list_frame(
         columns["share"] = pl.Series([reason.share for reason in given], dtype=pl.Float32)
         columns["reason"] = pl.Series([reason.text for reason in given], dtype=pl.String)
     return pl.DataFrame(columns)
+
+
+def _id_column(ids: Array) -> pl.Series:
+    """Return ids as a column whose type does not depend on how many there are."""
+    import polars as pl
+
+    return pl.Series(ids.tolist(), dtype=pl.Int64 if ids.dtype.kind in "iu" else pl.String)
 
 
 def most_similar(similarities: Iterable[FloatArray], own: IntArray, n_all: int, n: int) -> tuple[IntArray, FloatArray]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dpcml.data.items import Attributes
+from dpcml.retrieval.rerank import FAMILIAR
 from dpcml.utils.arrays import Array, FloatArray
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.packages import require
@@ -32,9 +34,16 @@ class ScoreGraph:
 
     def constant(self, values: Array) -> str:
         """Add an array and return its name."""
+        self._check_room(values.nbytes)
         name = f"constant_{len(self._constants)}"
         self._constants[name] = np.ascontiguousarray(values)
         return name
+
+    def _check_room(self, more: int) -> None:
+        """Raise an error if the file cannot hold some bytes more."""
+        size = more + sum(values.nbytes for values in self._constants.values())
+        if size > LARGEST:
+            raise ParameterError(f"onnx: at least {size / 2**30:.1f} GiB of arrays, a file holds 2; export to npy")
 
     def input(self, name: str, kind: str, shape: list[str | int]) -> str:
         """Declare an input of the graph and return its name."""
@@ -104,7 +113,7 @@ class ScoreGraph:
 
     def weighted_history(self, weights: FloatArray) -> str:
         """Return the sum of the liked items' weights for each item; ``weights`` has shape (liked, scored)."""
-        return self.node("MatMul", self.history(weights.shape[1]), self.constant(weights))
+        return self.node("MatMul", self.history(len(weights)), self.constant(weights))
 
     def standardised(self, scores: str, n_items: int) -> str:
         """Return scores with mean 0 and variance 1 over items that are not in the history, as `blend_scores` does."""
@@ -120,6 +129,21 @@ class ScoreGraph:
         scaled = self.node("Div", centred, self.node("Sqrt", variance))
         return self.node("Where", flat, self.number(0.0), scaled)
 
+    def minority(self, attributes: Attributes) -> str:
+        """Return how much each item belongs to the smaller categories of the history, as `minority_scores` does."""
+        matrix, last, tiny = attributes.matrix, self.constant(np.array([1])), self.number(1e-12)
+        sizes = np.diff(matrix.indptr)
+        codes = np.full((len(sizes), max(int(sizes.max(initial=0)), 1)), matrix.shape[1])  # of no category: the last
+        codes[np.arange(codes.shape[1]) < sizes[:, None]] = matrix.indices
+        self._check_room(4 * matrix.shape[0] * (matrix.shape[1] + 1))  # before they are spread out
+        weights = np.pad(attributes.weights.astype(np.float32).toarray(), ((0, 0), (0, 1)))
+        counts = self.weighted_history(weights)  # (batch, categories and none)
+        shares = self.node("Div", counts, self.node("Max", self.node("ReduceSum", counts, last, keepdims=1), tiny))
+        largest = self.node("Max", self.node("ReduceMax", shares, axes=[1], keepdims=1), tiny)
+        own = self.node("ReduceMax", self.node("Gather", shares, self.constant(codes), axis=1), axes=[2], keepdims=0)
+        known = self.node("Div", own, self.node("Add", own, self.number(FAMILIAR)))
+        return self.node("Mul", known, self.node("Sub", self.number(1.0), self.node("Div", own, largest)))
+
     def affine(self, scores: str, factor: float, shift: float = 0.0) -> str:
         """Return scores times a factor plus a shift."""
         scaled = self.node("Mul", scores, self.number(factor))
@@ -127,9 +151,6 @@ class ScoreGraph:
 
     def write(self, result: str, n_items: int, path: Path) -> None:
         """Check the graph that ends in ``result`` and write it to a file."""
-        size = sum(values.nbytes for values in self._constants.values())
-        if size > LARGEST:
-            raise ParameterError(f"onnx: {size / 2**30:.1f} GiB of arrays, a file holds 2; export to npy")
         helper, types = self.onnx.helper, self.onnx.TensorProto
         self._nodes.append(helper.make_node("Identity", [result], [SCORES]))
         graph = helper.make_graph(

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from dpcml.data.csr import distinct
 from dpcml.data.interactions import Interactions
+from dpcml.data.items import fold
 from dpcml.retrieval.exact import Seen, nothing_seen, seen_of
 from dpcml.retrieval.profile import UserProfile
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
@@ -235,9 +236,8 @@ def with_title(train: Interactions, wanted: list[str]) -> BoolArray:
     >>> with_title(Interactions.from_csr(np.eye(2), items=films), ["ALIENS"])
     array([False,  True])
     """
-    words = [word.casefold() for word in wanted]
-    titles = (train.items.title(item).casefold() for item in range(train.n_items))
-    return np.array([any(word in title for word in words) for title in titles], dtype=bool)
+    found = train.items.folded_titles.str.contains_any([fold(word) for word in wanted])
+    return np.asarray(found.to_numpy(), dtype=bool)
 
 
 @FILTERS.register("new")

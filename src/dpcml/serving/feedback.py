@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,16 +22,21 @@ from dpcml.utils.errors import UnknownIdError
 CACHED_VECTORS = 10_000  # people whose vectors are kept until they say something new
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Person:
-    """What one person said: the last word about each item, by the text of its id."""
+    """What one person said so far: the last word about each item, by the text of its id.
 
-    said: dict[str, Feedback] = field(default_factory=dict)
-    version: int = 0
+    It never changes: whoever says something new is a new object.
+    """
+
+    said: Mapping[str, Feedback] = field(default_factory=dict)
 
     def ids(self, action: str) -> list[Any]:
         """Return the ids of the items for which the last word is an action."""
         return [one.item for one in self.said.values() if one.action == action]
+
+
+NOTHING = Person()
 
 
 class FeedbackStore:
@@ -44,8 +50,8 @@ class FeedbackStore:
 
     def __init__(self, journal: FeedbackJournal) -> None:
         self._journal, self._people = journal, dict[str, Person]()
-        self._vectors: OrderedDict[tuple[str, str], tuple[int, FloatArray]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._vectors: OrderedDict[tuple[str, str], tuple[Person, FloatArray]] = OrderedDict()
+        self._lock, self._restarts = threading.Lock(), journal.restarts
         self.refresh()
 
     @property
@@ -56,17 +62,21 @@ class FeedbackStore:
     def refresh(self) -> None:
         """Take in what was written since the last call, by this process or another; cheap if that is nothing."""
         with self._lock:
-            changed: dict[str, dict[str, Feedback]] = {}
-            for one in self._journal.read_new():
+            entries, changed = self._journal.read_new(), dict[str, dict[str, Feedback]]()
+            again = self._journal.restarts != self._restarts  # some of what was read is gone: these are all entries
+            before = {} if again else self._people
+            for one in entries:
                 user, item = str(one.user), str(one.item)
                 if user not in changed:  # others may read the old words meanwhile
-                    changed[user] = dict(self._people.setdefault(user, Person()).said)
+                    changed[user] = dict(before.get(user, NOTHING).said)
                 changed[user].pop(item, None)
                 if one.action != "clear":
                     changed[user][item] = one
-            for user, said in changed.items():
-                person = self._people[user]
-                person.said, person.version = said, person.version + 1
+            people = {user: Person(said) for user, said in changed.items()}
+            if again:
+                self._people, self._restarts = people, self._journal.restarts
+            else:
+                self._people.update(people)
 
     def person(self, user: Any) -> Person | None:
         """Return what a person said so far; None for nothing."""
@@ -84,7 +94,7 @@ class FeedbackStore:
             )  # fmt: skip
         self._journal.append(entry)
         self.refresh()
-        return self._people[str(entry.user)]
+        return self._people.get(str(entry.user), NOTHING)
 
     def batch(self, loaded: LoadedModel, user: Any, person: Person) -> UserBatch:
         """Return a person as the model sees them now.
@@ -94,10 +104,10 @@ class FeedbackStore:
         """
         train = loaded.model.train_
         row = int(positions(train.user_ids, np.atleast_1d(id_array([user])), train.user_order)[0])
-        liked, disliked, hidden = (_columns(loaded, person.ids(one)) for one in ("like", "dislike", "hide"))
+        liked, disliked = (_columns(loaded, person.ids(one)) for one in ("like", "dislike"))
         before = np.zeros(0, dtype=np.int32) if row < 0 else train.of(row)
         history = np.setdiff1d(np.union1d(before, liked), disliked).astype(np.int32)
-        out = np.union1d(disliked, hidden).astype(np.int32)
+        out = unwanted(loaded, person)
         changed = not np.array_equal(history, before)
         if row >= 0 and not (changed and len(history) and loaded.capabilities["recommend_new"]):
             batch = UserBatch.known(train, np.array([row]))
@@ -109,10 +119,10 @@ class FeedbackStore:
         batch.hidden = out
         if row >= 0 and train.low_rated is not None:
             batch.low_rated = UserBatch.of_items(train.low_rated_of(row), train.n_items).likes
-        batch.vectors = self._folded(loaded, user, person.version, batch)
+        batch.vectors = self._folded(loaded, user, person, batch)
         return batch
 
-    def _folded(self, loaded: LoadedModel, user: Any, version: int, batch: UserBatch) -> FloatArray | None:
+    def _folded(self, loaded: LoadedModel, user: Any, person: Person, batch: UserBatch) -> FloatArray | None:
         """Return the vectors of a person, which are computed once; None for a model without vectors."""
         model = loaded.model.multi_interest
         if model is None:
@@ -120,15 +130,20 @@ class FeedbackStore:
         key = loaded.fingerprint, str(user)
         with self._lock:
             kept = self._vectors.get(key)
-        if kept is not None and kept[0] == version:
+        if kept is not None and kept[0] is person:
             return kept[1]
         vectors = model.fold_in(loaded.model.train_.item_ids[batch.liked(0)])[None]
         with self._lock:
-            self._vectors[key] = version, vectors
+            self._vectors[key] = person, vectors
             self._vectors.move_to_end(key)
             if len(self._vectors) > CACHED_VECTORS:
                 self._vectors.popitem(last=False)
         return vectors
+
+
+def unwanted(loaded: LoadedModel, person: Person | None) -> IntArray:
+    """Return the ascending positions of the items that are never recommended to a person: disliked and hidden ones."""
+    return _columns(loaded, [] if person is None else [*person.ids("dislike"), *person.ids("hide")])
 
 
 def _columns(loaded: LoadedModel, ids: list[Any]) -> IntArray:

@@ -11,7 +11,7 @@ from dpcml.data.items import id_array, positions
 from dpcml.retrieval.lists import popular_reason
 from dpcml.retrieval.request import UserBatch, allowed_items
 from dpcml.serving.errors import APIError, no_items_left, to_json
-from dpcml.serving.feedback import FeedbackStore
+from dpcml.serving.feedback import FeedbackStore, Person, unwanted
 from dpcml.serving.model_store import LoadedModel, json_id
 from dpcml.serving.routes.responses import reasons_json
 from dpcml.serving.schemas import (
@@ -52,15 +52,16 @@ def one_list(loaded: LoadedModel, asked: RecommendRequest, feedback: FeedbackSto
     """
     candidates = candidates_of(loaded, asked)
     unknown: dict[str, list[Any]] = {"items": candidates.unknown}
+    person = _person(asked.user, feedback)
     try:
-        batch = batch_of(loaded, asked.user, feedback)
+        batch = _batch(loaded, asked.user, feedback, person)
     except UnknownIdError:
         if asked.on_unknown == "error":
             raise
         unknown["users"] = [json_id(asked.user)]
         if asked.on_unknown == "skip":
             return b'{"items":[]%b}' % _unknown_json(unknown)
-        return _response(loaded, _popular(loaded, asked, candidates), unknown, popular=True)
+        return _response(loaded, _popular(loaded, asked, candidates, person), unknown, popular=True)
     return _response(loaded, _best(loaded, batch, asked, candidates)[0], unknown)
 
 
@@ -85,40 +86,61 @@ def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: Fee
         )  # fmt: skip
     train, candidates = loaded.model.train_, candidates_of(loaded, asked)
     rows = positions(train.user_ids, np.atleast_1d(id_array(asked.users)), train.user_order).tolist()
-    changed = [feedback is not None and feedback.person(user) is not None for user in asked.users]
-    strangers = [user for user, row, other in zip(asked.users, rows, changed, strict=True) if row < 0 and not other]
-    if strangers and asked.on_unknown == "error":
-        train.user_rows(strangers)  # raises the error that names a user
+    people = [_person(user, feedback) for user in asked.users]
+    strange = [row < 0 and person is None for row, person in zip(rows, people, strict=True)]
+    if any(strange) and asked.on_unknown == "error":
+        train.user_rows([asked.users[strange.index(True)]])  # raises the error that names a user
     found: list[Found | None] = [None] * len(rows)
-    plain = [k for k, row in enumerate(rows) if row >= 0 and not changed[k]]
+    plain = [k for k, row in enumerate(rows) if row >= 0 and people[k] is None]
     for first in range(0, len(plain), USERS_AT_ONCE):
         check_client()
         some = plain[first : first + USERS_AT_ONCE]
         batch = UserBatch.known(train, np.array([rows[k] for k in some]))
         for k, one in zip(some, _best(loaded, batch, asked, candidates), strict=True):
             found[k] = one
-    for k, user in enumerate(asked.users):
-        if changed[k]:
+    for k, (user, person) in enumerate(zip(asked.users, people, strict=True)):
+        if person is not None:
             check_client()
-            found[k] = _best(loaded, batch_of(loaded, user, feedback), asked, candidates)[0]
-        elif rows[k] < 0 and asked.on_unknown == "popular":
-            found[k] = _popular(loaded, asked, candidates)
-    kept = [(user, one) for user, one in zip(asked.users, found, strict=True) if one is not None]
-    if kept and not any(len(one.items) for _, one in kept):
+            found[k] = _after_feedback(loaded, user, asked, candidates, feedback, person)
+            strange[k] = found[k] is None
+        if strange[k] and asked.on_unknown == "popular":
+            found[k] = _popular(loaded, asked, candidates, person)
+    kept = [(user, one, new) for user, one, new in zip(asked.users, found, strange, strict=True) if one is not None]
+    if kept and not any(len(one.items) for _, one, _ in kept):
         raise no_items_left()
-    nobody = set(strangers)
     parts = [
-        b'{"user":%b,"items":%b%b}'
-        % (to_json(json_id(user)), list_json(loaded, one), POPULAR if user in nobody else b"")
-        for user, one in kept
+        b'{"user":%b,"items":%b%b}' % (to_json(json_id(user)), list_json(loaded, one), POPULAR if new else b"")
+        for user, one, new in kept
     ]
-    unknown = {"users": [json_id(user) for user in strangers], "items": candidates.unknown}
-    return b'{"lists":[%b]%b}' % (b",".join(parts), _unknown_json(unknown))
+    strangers = [json_id(user) for user, new in zip(asked.users, strange, strict=True) if new]
+    return b'{"lists":[%b]%b}' % (b",".join(parts), _unknown_json({"users": strangers, "items": candidates.unknown}))
+
+
+def _after_feedback(
+    loaded: LoadedModel, user: Any, asked: BatchRecommendRequest, candidates: CandidateFilter,
+    feedback: FeedbackStore | None, person: Person,
+) -> Found | None:  # fmt: skip
+    """Return the list of somebody who said something; None for somebody new without a like, unless that is an error."""
+    try:
+        batch = _batch(loaded, user, feedback, person)
+    except UnknownIdError:
+        if asked.on_unknown == "error":
+            raise
+        return None
+    return _best(loaded, batch, asked, candidates)[0]
 
 
 def batch_of(loaded: LoadedModel, user: Any, feedback: FeedbackStore | None = None) -> UserBatch:
     """Return a user by id, with what they said since the model was trained; `UnknownIdError` for an unknown one."""
-    person = None if feedback is None else feedback.person(user)
+    return _batch(loaded, user, feedback, _person(user, feedback))
+
+
+def _person(user: Any, feedback: FeedbackStore | None) -> Person | None:
+    """Return what a user said; a request asks this once, so that all of its answer follows the same words."""
+    return None if feedback is None else feedback.person(user)
+
+
+def _batch(loaded: LoadedModel, user: Any, feedback: FeedbackStore | None, person: Person | None) -> UserBatch:
     if person is None or feedback is None:
         return UserBatch.known(loaded.model.train_, np.array([loaded.user_row(user)]))
     return feedback.batch(loaded, user, person)
@@ -170,10 +192,13 @@ def _without_padding(items: IntArray, scores: FloatArray, reasons: Sequence[Any]
     return Found(items[kept], scores[kept], reasons)
 
 
-def _popular(loaded: LoadedModel, asked: RecommendOptions, candidates: CandidateFilter) -> Found:
+def _popular(
+    loaded: LoadedModel, asked: RecommendOptions, candidates: CandidateFilter, person: Person | None = None
+) -> Found:
     train = loaded.model.train_
     allowed = np.ones(train.n_items, dtype=bool) if candidates.allowed is None else candidates.allowed.copy()
     allowed[candidates.hidden] = False
+    allowed[unwanted(loaded, person)] = False
     best = loaded.popular[allowed[loaded.popular]][: asked.n]
     likes = train.per_item[best]
     reasons = [popular_reason(count) for count in likes.tolist()] if asked.explain else None

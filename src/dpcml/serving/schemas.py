@@ -12,6 +12,8 @@ MAX_HISTORY = 5000  # items of a history
 MAX_CANDIDATES = 100_000  # items to choose from
 MAX_LISTED = 100_000  # items of all lists of one request
 MAX_ID_LENGTH = 512  # characters
+MAX_WHERE = 20  # attributes of one 'where'
+MAX_VALUES = 100  # values of one of them
 
 
 def _reject_other_types(value: Any) -> Any:
@@ -21,6 +23,8 @@ def _reject_other_types(value: Any) -> Any:
 
 
 TextId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[^\x00]+$")]
+WhereText = Annotated[StrictStr, Field(max_length=MAX_ID_LENGTH)]
+WhereTexts = Annotated[list[WhereText], Field(max_length=MAX_VALUES, description="One of them must match.")]
 WholeNumber = Annotated[int, BeforeValidator(_reject_other_types)]  # accepts 10.0, rejects "10" and true
 Id = WholeNumber | TextId
 N = Annotated[int, Field(ge=1, le=MAX_N, description="Maximum number of items."), BeforeValidator(_reject_other_types)]
@@ -49,8 +53,8 @@ class RecommendOptions(BaseModel):
     items: Annotated[list[Id], Field(min_length=1, max_length=MAX_CANDIDATES)] | None = Field(
         None, description="Ids of the candidate items; all items by default."
     )
-    where: dict[StrictStr, StrictStr | list[StrictStr]] | None = Field(
-        None, description="Attributes that items must have, such as {'category': 'Horror'}.", max_length=20
+    where: dict[WhereText, WhereText | WhereTexts] | None = Field(
+        None, description="Attributes that items must have, such as {'category': 'Horror'}.", max_length=MAX_WHERE
     )
     mix: float = Field(
         0.0,

@@ -13,7 +13,7 @@ from typing import Any
 from dpcml.data.interactions import Interactions
 from dpcml.results_store import ResultsRow, ResultsStore, parameters_text
 from dpcml.tuning.space import Point
-from dpcml.tuning.workers import DEFAULTS, OUTCOME, PARAMETERS, PLANNED, WORKER, SearchConfig, WorkerPool, work
+from dpcml.tuning.workers import DEFAULTS, OUTCOME, PARAMETERS, PLANNED, WORKER, SearchConfig, WorkerPool, lost, work
 from dpcml.utils.errors import DataError
 from dpcml.utils.packages import require, version
 from dpcml.utils.text import plain
@@ -157,16 +157,17 @@ class SearchRun:
         return parameters_text({**self.config.space.fixed, **suggested})
 
     def _take_over_table(self) -> None:
-        """Add complete trials of the table to the study, where its journal lacks them."""
+        """Add complete and pruned trials of the table to the study, where its journal lacks them."""
         known = {trial.user_attrs.get(PARAMETERS) for trial in self._trials()}
         shared = {
             "model": self.config.model, "asked_epochs": self.config.epochs, "metric": self.config.metric,
-            "seed": self.config.seed, "split": self.origin["split"], "version": version(), "status": "ok",
+            "seed": self.config.seed, "split": self.origin["split"], "version": version(),
             **({"fingerprint": self.origin["fingerprint"]} if "fingerprint" in self.origin else {}),
         }  # fmt: skip
-        space = self.config.space
+        space, ended = self.config.space, {"ok": self.states.COMPLETE, "pruned": self.states.PRUNED}
         for row in self.store.rows:
-            if any(row.get(name) != value for name, value in shared.items()) or row["parameters"] in known:
+            of_another = any(row.get(name) != value for name, value in shared.items())
+            if of_another or row["status"] not in ended or row["parameters"] in known:
                 continue
             point = {name: plain(value) for name, value in json.loads(row["parameters"]).items()}
             points = {name: value for name, value in point.items() if name not in space.fixed}
@@ -177,7 +178,7 @@ class SearchRun:
             try:
                 trial = self.optuna.create_trial(
                     params=space.encode(points) if points else {}, distributions=distributions, value=row["value"],
-                    user_attrs={PARAMETERS: row["parameters"], OUTCOME: outcome},
+                    state=ended[row["status"]], user_attrs={PARAMETERS: row["parameters"], OUTCOME: outcome},
                 )  # fmt: skip
             except ValueError:
                 continue  # a value that the space no longer has
@@ -210,9 +211,7 @@ class SearchRun:
 
 def _ours(trial: Any) -> bool:
     """Say whether a trial counts: it has parameters, and was not lost with the process that ran it."""
-    if PARAMETERS not in trial.user_attrs:
-        return False
-    return OUTCOME in trial.user_attrs or not trial.state.is_finished()
+    return PARAMETERS in trial.user_attrs and not lost(trial)
 
 
 def _alive(rest: str) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from dpcml.data.interactions import Interactions
-from dpcml.data.split import split_by
+from dpcml.data.split import Split, split_by
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models import create
 from dpcml.results_store import ResultsStore, parameters_text
@@ -65,7 +65,7 @@ def tune(
     halvings: int = 0,
     epochs: int | None = None,
     seed: int = 0,
-    split: str = "ratio",
+    split: str | Split = "ratio",
     split_seed: int = 0,
     engine: str = "local",
     workers: int | None = None,
@@ -83,7 +83,7 @@ def tune(
     Parameters
     ----------
     data
-        All positives; they are split here.
+        All positives; they are split here, unless ``split`` has the parts.
     model
         The name of a preset or a model.
     space
@@ -100,13 +100,15 @@ def tune(
         Parameters that all trials share, in place of those of the space.
     halvings
         Rungs of successive halving: after ``epochs / 2 ** halvings`` epochs, and each time they double, a trial goes on
-        only if it is in the better half of the trials that came as far.
+        only if it is in the better half of the trials that came as far. Blends are halved by the values of the member
+        that is trained in epochs, the first of several.
     epochs
-        Epochs of a trial; by default those of its parameters or of the model.
+        Epochs of a trial, of a blend those of that member; by default those of its parameters or of the model.
     seed
         Seed of sampler and models.
     split, split_seed
-        How to split, ``ratio``, ``last`` or ``time`` (see `dpcml.data.split.split_by`), and the seed.
+        How to split, ``ratio``, ``last`` or ``time`` (see `dpcml.data.split.split_by`), and the seed; or a `Split` of
+        the data, with three parts.
     engine, workers
         ``local`` or ``ray``, and the number of worker processes; by default one per core for models that are trained in
         epochs, and one for others, which are quick or need much memory.
@@ -146,7 +148,9 @@ def tune(
     if address is not None and engine != "ray":
         raise ParameterError(f"address={address!r}: only engine='ray' has one; name both or none")
     draw, pool, count = SAMPLERS[_sampler_name(sampler)], POOLS[engine], _worker_count(model, workers)
-    parts = split_by(data, split, split_seed)
+    parts = split if isinstance(split, Split) else split_by(data, split, split_seed)
+    if parts.valid is None:
+        raise ParameterError(f"split={parts.rule!r}: has no validation part to search on; pass one with three parts")
     with ExitStack() as stack:
         if file is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -168,10 +172,10 @@ def tune(
         search.report()
         left = search.total - search.done
         if left and engine == "local" and count == 1:
-            search.run_here(parts.train, parts[1])
+            search.run_here(parts.train, parts.valid)
         elif left:
             count = min(count, left)
-            with pool(config, parts.train, parts[1], count) as started_pool:
+            with pool(config, parts.train, parts.valid, count) as started_pool:
                 search.run_in(started_pool, count)
         best = search.best_row()
         parameters = _to_train(config, json.loads(best["parameters"]))
@@ -282,12 +286,14 @@ def _worker_count(model: str, workers: int | None) -> int:
 def _epochs(model: str, space: SearchSpace, halvings: int, epochs: int | None) -> int | None:
     """Return the epochs of every trial; None: as the parameters say."""
     at_least("halvings", halvings, 0)
-    known = {**create(model).known_params(), **space.fixed}
-    if "epochs" not in known or (epochs is None and not halvings):
+    usual = create(model)
+    name = usual.param_name("epochs")  # of a blend: that of a member
+    if name is None or (epochs is None and not halvings):
         return None
-    if "epochs" in space.dimensions:
+    if {"epochs", name} & space.dimensions.keys():
         raise ParameterError("epochs are searched: they cannot be set or halved too; take them out of the space")
-    most = known["epochs"] if epochs is None else epochs
+    fixed = space.fixed.get("epochs", space.fixed.get(name, usual.known_params()[name]))
+    most = fixed if epochs is None else epochs
     at_least("epochs", most, 1)
     return int(most)
 
@@ -295,8 +301,9 @@ def _epochs(model: str, space: SearchSpace, halvings: int, epochs: int | None) -
 def _to_train(config: SearchConfig, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that train the same model again, seed and threads apart."""
     chosen = {name: plain(value) for name, value in parameters.items()}
-    usual, tuned = create(config.model).known_params(), config.create(chosen).known_params()
-    changed: dict[str, Any] = {
-        key: tuned[key] for key in ("epochs", "metric") if key in tuned and tuned[key] != usual[key]
-    }
-    return {**chosen, **changed}
+    model = config.create(chosen)
+    usual, tuned = create(config.model).known_params(), model.known_params()
+    names = {model.param_name(key) for key in ("epochs", "metric")}
+    changed: dict[str, Any] = {key: tuned[key] for key in sorted(filter(None, names)) if tuned[key] != usual[key]}
+    short = {key for key in chosen if key not in changed and model.param_name(key) in changed}
+    return {key: value for key, value in chosen.items() if key not in short} | changed

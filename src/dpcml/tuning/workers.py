@@ -26,6 +26,7 @@ from dpcml.tuning.space import SearchSpace
 from dpcml.utils.cluster import ray_session
 from dpcml.utils.names import Registry
 from dpcml.utils.packages import require
+from dpcml.utils.threads import default_threads
 
 # Attributes of a trial in the study.
 PARAMETERS, OUTCOME, WORKER, PLANNED, DEFAULTS = "parameters", "outcome", "worker", "planned", "defaults"
@@ -54,8 +55,8 @@ class SearchConfig:
         ours = {
             "metric": self.metric, "random_state": self.seed, "epochs": self.epochs, "n_threads": self.n_threads,
         }  # fmt: skip
-        known = model.get_params()
-        return model.set_params(**{key: value for key, value in ours.items() if key in known and value is not None})
+        known = {key: value for key, value in ours.items() if value is not None and model.param_name(key) is not None}
+        return model.set_params(**known)
 
     def open(self) -> Any:
         """Return the optuna study, which is created in the journal at the first call."""
@@ -124,7 +125,7 @@ def _next_trial(study: Any, config: SearchConfig, worker: str) -> Any:
     if config.adaptive:
         # The seed depends on the trials so far: a search that was killed goes on with the points that it would have
         # had. Trials that were lost with their worker do not count, because they are run again.
-        n = sum(trial.state != states.FAIL or OUTCOME in trial.user_attrs for trial in trials)
+        n = sum(not lost(trial) for trial in trials)
         seed = int(np.random.SeedSequence([config.seed, n, int(worker.rpartition(":")[2])]).generate_state(1)[0])
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
     trial = study.ask()
@@ -133,6 +134,12 @@ def _next_trial(study: Any, config: SearchConfig, worker: str) -> Any:
         return None
     trial.set_user_attr(WORKER, worker)
     return trial
+
+
+def lost(trial: Any) -> bool:
+    """Say whether a trial ended with the process that ran it; one that failed by itself has an error."""
+    failed: bool = trial.state == require("optuna", "tune").trial.TrialState.FAIL
+    return failed and not trial.user_attrs.get(OUTCOME, {}).get("error")
 
 
 def run_trial(study: Any, trial: Any, config: SearchConfig, train: Interactions, valid: Interactions) -> None:
@@ -157,8 +164,9 @@ def run_trial(study: Any, trial: Any, config: SearchConfig, train: Interactions,
         best = history.best if history else None
         if history and best:
             outcome |= {"epochs": len(history.epochs), "best_epoch": best.number}
-        seen = None if best is None else best.validation
-        value = validation(model, train, valid, config.metric) if seen is None else seen
+        value = model.known_validation(config.metric)
+        if value is None:
+            value = validation(model, train, valid, config.metric)
         if not math.isfinite(value):
             outcome["error"] = f"{config.metric} is {value}"
     except Exception as error:  # a trial that fails must not end the others
@@ -223,7 +231,7 @@ class LocalPool:
         """Start a process."""
         context = multiprocessing.get_context("spawn")  # a fork would copy locks of threads that it does not have
         process = context.Process(target=_in_process, args=(*self.arguments, worker), daemon=True)
-        with child_threads(self.arguments[0].n_threads), blocked_signals(signal.SIGINT):  # the parent handles Ctrl-C
+        with default_threads(self.arguments[0].n_threads), blocked_signals(signal.SIGINT):  # the parent handles Ctrl-C
             process.start()
         self._processes.append(process)
         return process
@@ -262,7 +270,7 @@ class RayPool:
 
     def __enter__(self) -> Self:
         config = self.arguments[0]
-        with child_threads(config.n_threads):
+        with default_threads(config.n_threads):
             session = ray_session(config.address, cores=self.count * config.n_threads)
             self._ray = self._session.enter_context(session)
         self._shared = [self._ray.put(argument) for argument in self.arguments]
@@ -297,22 +305,6 @@ def _on_ray(config: SearchConfig, train: Interactions, valid: Interactions, work
 POOLS: Registry[Callable[[SearchConfig, Interactions, Interactions, int], WorkerPool]] = Registry("engine")
 POOLS.add("local", LocalPool)
 POOLS.add("ray", RayPool)
-
-
-@contextmanager
-def child_threads(threads: int) -> Iterator[None]:
-    """Set the number of threads, of our kernels and of BLAS, for processes that are started within the block."""
-    names = ("DPCML_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, str(threads)))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 @contextmanager

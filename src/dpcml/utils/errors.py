@@ -22,6 +22,10 @@ class NothingLeftError(ParameterError):
     """No item passes the filters of a request."""
 
 
+class NoInterestsError(ParameterError, AttributeError):
+    """A model without interests was asked for them."""
+
+
 class UnknownIdError(DpcmlError, LookupError):
     """A user or item id that is not in the training data."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from weakref import WeakSet
@@ -14,6 +15,8 @@ import numpy as np
 from dpcml.utils.errors import ParameterError
 
 MAX_THREADS = 1024  # each has a stack, and waits for all others after every batch
+# Environment variables by which our kernels, BLAS and Polars learn how many threads to start.
+VARIABLES = ("DPCML_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
 def thread_count(n_threads: int | None = None) -> int:
@@ -36,6 +39,29 @@ def thread_count(n_threads: int | None = None) -> int:
         cores = f"{os.cpu_count() or 1} cores here"
         raise ParameterError(f"n_threads={n_threads}: must be at most {MAX_THREADS:,}; more than the {cores} only wait")
     return n_threads
+
+
+@contextmanager
+def default_threads(n_threads: int) -> Iterator[None]:
+    """Set how many threads are used where nobody says it, here and in processes that are started within a ``with``.
+
+    BLAS and Polars read it at their start: of these, only new processes have another number.
+
+    Examples
+    --------
+    >>> with default_threads(3):
+    ...     thread_count()
+    3
+    """
+    before = {name: os.environ.get(name) for name in VARIABLES}
+    os.environ.update(dict.fromkeys(VARIABLES, str(n_threads)))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def over_rows(work: Callable[[int, int], object], n_rows: int, n_threads: int | None = None) -> None:

@@ -23,6 +23,7 @@ from dpcml.serving.routes.responses import (
 )
 from dpcml.serving.work import check_client, in_pool
 from dpcml.utils.arrays import Array, FloatArray
+from dpcml.utils.errors import DataError
 
 router = APIRouter()
 
@@ -64,6 +65,9 @@ def feedback(loaded: SelectedModel, feedback: WithFeedback, body: schemas.Feedba
         person = feedback.add(Feedback(body.user, body.item, body.action))
     except JournalFullError as error:
         raise APIError(507, "journal_full", str(error), "ask the operator of the server") from None
+    except DataError as error:
+        hint = "nothing was kept: ask the operator of the server to make room on its disk, then send it again"
+        raise APIError(507, "not_written", str(error), hint) from None
     counts = {f"{action}s": len(person.ids(action)) for action in ("like", "dislike", "hide")}
     return FastJSONResponse({"user": json_id(body.user), **counts})
 
