@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,11 +48,18 @@ def finish(found: dict[str, Any], out: Path | None, as_json: bool) -> bool:
     return as_json
 
 
-def keep_other_sets(found: dict[str, Any], out: Path) -> None:
-    """Write the figures of data sets to a file, beside those of other sets that stand in it."""
-    names = {one["data"] for one in found["sets"]}
-    kept = json.loads(out.read_text())["sets"] if out.exists() else []
-    finish(found | {"sets": [one for one in kept if one["data"] not in names] + found["sets"]}, out, False)
+def set_by_set(
+    benchmark: str, names: Sequence[str], measure: Callable[[str], dict[str, Any]], out: Path | None
+) -> dict[str, Any]:
+    """Measure data sets one after another; after each, write to the file, which keeps the figures of other sets."""
+    sets = list[dict[str, Any]]()
+    for name in names:
+        sets.append(measure(name))
+        if out is not None:
+            kept = json.loads(out.read_text())["sets"] if out.exists() else []
+            others = [one for one in kept if one["data"] not in names[: len(sets)]]
+            finish({"benchmark": benchmark, "sets": others + sets}, out, False)
+    return {"benchmark": benchmark, "sets": sets}
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -192,31 +200,42 @@ def scale(
     sizes: Annotated[str, typer.Option(help="Numbers of interactions, with commas.")] = "1e5,1e6,1e7",
     workers: Annotated[str, typer.Option(help="Numbers of Ray workers, with commas; 1 is needed.")] = "1,2",
     ray_size: Annotated[int | None, typer.Option(min=1000, help="Interactions of the comparison with Ray.")] = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(help="Only 'memory', 'train' or 'ray'; the file keeps the others. May be repeated."),
+    ] = None,
     figure: Annotated[Path | None, typer.Option(help="Also draw the points and the model into this file.")] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Ingest and train at growing sizes; fit a model of the cost, check it on the largest, predict a cluster."""
-    from benchmarks.scale import bench_scale, draw_scale
+    from benchmarks.scale import PARTS, bench_scale, draw_scale
+    from dpcml.utils.checks import choice
 
+    for one in part or ():
+        choice("--part", one, PARTS)
     counts = [int(count) for count in workers.split(",")]
-    found = bench_scale(whole_numbers(sizes), workers=counts, ray_size=ray_size)
-    if figure is not None:
+    kept = json.loads(out.read_text()) if part and out is not None and out.exists() else {}
+    found = kept | bench_scale(whole_numbers(sizes), workers=counts, ray_size=ray_size, parts=part or PARTS)
+    if figure is not None and "train" in found:
         draw_scale(found, figure)
     if finish(found, out, as_json):
         return
-    for one in found["ingest"]:
+    for one in found.get("ingest", ()):
         print(
             f"{one['interactions']:>12,} interactions ingested in {one['seconds']:.1f} s, {one['cpu_seconds']:.1f} s"
             f" of a core, {one['peak_bytes'] / 1e6:.0f} MB at the peak"
         )
-    for one in found["train"]:
+    for one in found.get("train", ()):
         print(
             f"{one['positives']:>12,} positives, C {one['vectors']}, d {one['dim']}: {one['cpu_seconds']:.2f} s of a"
             f" core (model {one['predicted_cpu_seconds']:.2f}), {one['peak_bytes'] / 1e6:.0f} MB"
             f" (model {one['predicted_peak_bytes'] / 1e6:.0f})"
         )
-    print(f"growth {found['growth']['ratio']:.2f}x; one Ray worker {found['ray']['overhead_of_one']:+.1%}")
+    if "growth" in found:
+        print(f"growth {found['growth']['ratio']:.2f}x")
+    if "ray" in found:
+        print(f"one Ray worker {found['ray']['overhead_of_one']:+.1%}")
 
 
 @app.command("scale-accuracy")
@@ -238,13 +257,15 @@ def scale_accuracy(
 
     counts = [int(part) for part in workers.split(",")]
     shares, roots = ([float(part) for part in text.split(",")] for text in (intervals, powers))
-    sets = [
-        bench_scale_accuracy(name, workers=counts, intervals=shares, powers=roots, seeds=seeds)
-        for name in data or ["planted"]
-    ]
-    if finish({"benchmark": "scale-accuracy", "sets": sets}, out, as_json):
+    found = set_by_set(
+        "scale-accuracy",
+        data or ["planted"],
+        lambda name: bench_scale_accuracy(name, workers=counts, intervals=shares, powers=roots, seeds=seeds),
+        out,
+    )
+    if finish(found, None, as_json):
         return
-    for one in sets:
+    for one in found["sets"]:
         print(f"{one['data']}: {one['users']:,} users, {one['items']:,} items, {seeds} seeds, strict protocol")
         rows = [
             [
@@ -350,7 +371,7 @@ def mix(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate lists at several values of mix, between relevance and equal shares of interests."""
+    """Evaluate lists at several values of mix, from the best scores to more of the smaller interests."""
     from benchmarks.mix import bench_mix
     from dpcml.workflow import DataSource
 
@@ -367,6 +388,7 @@ def interests(
     data: Annotated[list[str] | None, typer.Option(help="A data set's name or a file; may be repeated.")] = None,
     seeds: Seeds = 5,
     trials: Annotated[int, typer.Option(min=1, help="Settings that are tried of each competitor.")] = 8,
+    model: Annotated[list[str] | None, typer.Option(help="Only dpcml and this one; the file keeps the others.")] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -374,15 +396,17 @@ def interests(
 
     Sets that stand in the file of --out and are not named stay there: each can be run on its own.
     """
-    from benchmarks.interests import METRICS, bench_interests
+    from benchmarks.interests import METRICS, MODELS, add_models, bench_interests
+
+    def measure(name: str) -> dict[str, Any]:
+        wanted = MODELS if model is None else list(dict.fromkeys((MODELS[0], *model)))
+        run = bench_interests(name, models=wanted, seeds=seeds, trials=trials)
+        kept = json.loads(out.read_text())["sets"] if model and out is not None and out.exists() else []
+        return next((add_models(one, run) for one in kept if one["data"] == name), run)
 
     logging.basicConfig(format="%(message)s")
     logging.getLogger("benchmarks").setLevel(logging.INFO)
-    found: dict[str, Any] = {"benchmark": "interests", "sets": []}
-    for name in data or ["planted"]:
-        found["sets"].append(bench_interests(name, seeds=seeds, trials=trials))
-        if out is not None:
-            keep_other_sets(found, out)
+    found = set_by_set("interests", data or ["planted"], measure, out)
     for one in found["sets"]:
         for skipped, why in one["skipped"].items():
             note(f"no figures of {skipped}: {why}")
@@ -450,10 +474,15 @@ def cold(
     """Rank held-out items that nobody likes yet: by their content, by content kNN, by predicted popularity."""
     from benchmarks.cold import METRICS, bench_cold
 
-    sets = [bench_cold(name, keep=None if keep is None else keep / name) for name in data or ("ml-1m", "citeulike-t")]
-    if finish({"benchmark": "cold", "sets": sets}, out, as_json):
+    found = set_by_set(
+        "cold",
+        data or ("ml-1m", "citeulike-t"),
+        lambda name: bench_cold(name, keep=None if keep is None else keep / name),
+        out,
+    )
+    if finish(found, None, as_json):
         return
-    for one in sets:
+    for one in found["sets"]:
         rows = [
             [name, *(f"{figures[metric]['mean']:.4f}" if metric in figures else "" for metric in METRICS)]
             for name, figures in one["methods"].items()

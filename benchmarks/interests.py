@@ -23,7 +23,7 @@ from dpcml.evaluation.evaluate import evaluate, validation
 from dpcml.evaluation.report import Report
 from dpcml.models import Recommender, create
 from dpcml.utils.arrays import FloatArray
-from dpcml.utils.errors import MissingExtraError
+from dpcml.utils.errors import MissingExtraError, ParameterError
 from dpcml.utils.packages import version
 
 MODELS = ("dpcml", "blend", "cml", "ease", "ials", "rp3beta", "itemknn")
@@ -133,6 +133,28 @@ def bench_interests(
         "trials": tried,
         "models": _figures(reports, likes),
         "skipped": skipped,
+    }
+
+
+def add_models(kept: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a set with some models run again; the splits must be the same.
+
+    Examples
+    --------
+    >>> kept = {"seeds": 5, "positives": 9, "found": {"ease": {}}, "trials": [{"model": "ease"}], "models": {"ease": 1}}
+    >>> run = {"seeds": 5, "positives": 9, "found": {"cml": {}}, "trials": [], "models": {"cml": 2}}
+    >>> add_models(kept, run)["models"]
+    {'ease': 1, 'cml': 2}
+    """
+    for name in ("seeds", "positives"):
+        if kept[name] != run[name]:
+            raise ParameterError(f"{name}: {kept[name]:,} in the file, {run[name]:,} now: pass the same, or no --model")
+    others = [one for one in kept["trials"] if one["model"] not in run["found"]]
+    return {
+        **run,
+        "found": kept["found"] | run["found"],
+        "trials": others + run["trials"],
+        "models": kept["models"] | run["models"],
     }
 
 

@@ -18,16 +18,18 @@ from typing import Any
 
 import numpy as np
 import psutil
+from scipy.optimize import nnls
 
 from benchmarks.isolated import run_child
 from dpcml.utils.arrays import FloatArray
 
 SIZES = (10**5, 10**6, 10**7)
+PARTS = ("memory", "train", "ray")
 SAME_USERS, SAME_ITEMS = 20_000, 10_000  # where only the interactions grow
 FILE_ROWS = 10**7  # rows of a Parquet file
 SHAPES = ((5, 100), (2, 100), (5, 50))  # C and d; the first is that of all sizes
-SMALL = 10**6  # points up to here fit the model, larger ones check it
-GROWN = 10**6  # vectors beyond which caches no longer help much, in the model
+SMALL = 10**6  # sizes up to here are measured in all shapes
+FITTED = 10**7  # sizes up to here fit the model of the cost, larger ones check it
 EPOCHS = 3  # of a fit with and without Ray
 
 
@@ -41,7 +43,11 @@ class Machine:
 
 
 def bench_scale(
-    sizes: Sequence[int] = SIZES, *, workers: Sequence[int] = (1, 2), ray_size: int | None = None
+    sizes: Sequence[int] = SIZES,
+    *,
+    workers: Sequence[int] = (1, 2),
+    ray_size: int | None = None,
+    parts: Sequence[str] = PARTS,
 ) -> dict[str, Any]:
     """Measure ingesting and an epoch of training at several sizes, fit the model of the cost and predict.
 
@@ -55,21 +61,39 @@ def bench_scale(
         Numbers of Ray workers, compared at ``ray_size`` with a training in one process.
     ray_size
         Interactions of that comparison; by default the largest size up to 10^7.
+    parts
+        Which of `PARTS` are measured.
 
     Returns
     -------
     dict
-        ``ingest``, ``train`` and ``ray``: points; ``memory``: anonymous memory of ingesting, and of a training on two
-        workers, where users and items stay the same; ``model``: its coefficients, and predictions for points that were
-        not used to fit it; ``predictions``: a cluster's epoch on 10^10 interactions.
+        Of the part ``memory``: anonymous memory of ingesting, and of a training on two workers, where users and items
+        stay the same. Of ``train``: points of ``ingest`` and ``train``; ``model``: coefficients of the cost, and
+        predictions for points that were not used to fit it; ``predictions``: a cluster's epoch on 10^10 interactions.
+        Of ``ray``: fits with and without Ray.
     """
-    points, ingests, memory = (list[dict[str, Any]]() for _ in range(3))
+    found: dict[str, Any] = {"benchmark": "scale"}
+    if "memory" in parts:
+        found["memory"] = [_memory_at(size) for size in sizes]
+    if "train" in parts:
+        found |= _train_at(sizes)
+    if "ray" in parts:
+        chosen = ray_size or max(size for size in sizes if size <= 10**7)
+        found["ray"] = run_child("benchmarks.scale", "ray", size=chosen, workers=list(workers))
+    return found
+
+
+def _memory_at(size: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        made = run_child("benchmarks.scale", "same_users", size=size, folder=folder)
+        read = run_child("benchmarks.scale", "ingest", folder=folder)
+        used = run_child("benchmarks.scale", "memory", folder=f"{folder}/shards")
+    return {**made, "ingest_bytes": read["anonymous_bytes"], **used}
+
+
+def _train_at(sizes: Sequence[int]) -> dict[str, Any]:
+    points, ingests = list[dict[str, Any]](), list[dict[str, Any]]()
     for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            made = run_child("benchmarks.scale", "same_users", size=size, folder=folder)
-            read = run_child("benchmarks.scale", "ingest", folder=folder)
-            used = run_child("benchmarks.scale", "memory", folder=f"{folder}/shards")
-            memory.append({**made, "ingest_bytes": read["anonymous_bytes"], **used})
         with tempfile.TemporaryDirectory() as folder:
             made = run_child("benchmarks.scale", "make", size=size, folder=folder)
             ingests.append({**made, **run_child("benchmarks.scale", "ingest", folder=folder)})
@@ -77,20 +101,15 @@ def bench_scale(
                 points.append(
                     run_child("benchmarks.scale", "epoch", folder=f"{folder}/shards", n_vectors=vectors, dim=dim)
                 )
-    chosen = ray_size or max(size for size in sizes if size <= 10**7)
-    compared = run_child("benchmarks.scale", "ray", size=chosen, workers=list(workers))
-    model = fit_cost([one for one in points if one["positives"] <= 1.2 * SMALL])
+    model = fit_cost([one for one in points if one["positives"] <= FITTED])
     for one in points:
         one["predicted_cpu_seconds"] = predicted_seconds(model, one)
         one["predicted_peak_bytes"] = predicted_bytes(model, one)
     per = {one["positives"]: one["cpu_seconds"] / one["positives"] for one in points if _first_shape(one)}
     reference = min(per, key=lambda positives: abs(positives - SMALL))
     return {
-        "benchmark": "scale",
         "ingest": ingests,
         "train": points,
-        "memory": memory,
-        "ray": compared,
         "model": model,
         "growth": {"from": reference, "to": max(per), "ratio": per[max(per)] / per[reference]},
         "predictions": list(predictions(model)),
@@ -109,7 +128,7 @@ def _features(point: dict[str, Any]) -> FloatArray:
     """Return what the processor time of a positive depends on: a constant, C d, and how far vectors exceed caches."""
     size = (point["users"] * point["vectors"] + point["items"]) * point["dim"]
     work = point["vectors"] * point["dim"]
-    return np.array([1.0, work, work * min(np.log10(size / 1e5), np.log10(GROWN * 100 / 1e5))])
+    return np.array([1.0, work, work * max(np.log10(size / 1e5), 0.0)])
 
 
 def fit_cost(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -124,9 +143,9 @@ def fit_cost(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     10.0
     """
     rows = np.array([_features(one) * one["positives"] / one["cpu_seconds"] for one in points])
-    cost = np.linalg.lstsq(rows, np.full(len(rows), 1e9), rcond=None)[0]  # relative errors
+    cost = nnls(rows, np.full(len(rows), 1e9))[0]  # of relative errors; nothing costs less than nothing
     kept = np.array([_kept(one) / one["peak_bytes"] for one in points])
-    memory = np.linalg.lstsq(kept, np.ones(len(kept)), rcond=None)[0]
+    memory = nnls(kept, np.ones(len(kept)))[0]
     return {"nanoseconds": cost.tolist(), "bytes": memory.tolist()}
 
 
@@ -320,7 +339,7 @@ def _memory(folder: str, started: float) -> dict[str, Any]:
 
 
 def _epoch(folder: str, n_vectors: int, dim: int, started: float) -> dict[str, Any]:
-    """Train an epoch on one thread, after one that is not timed if it is short."""
+    """Train epochs on one thread, and return the best: in the first one the memory is touched for the first time."""
     from benchmarks.workloads import POSITIVES_PER_USER, StepConfig
     from dpcml.data.shards import Shards
     from dpcml.paper.study_types.timing import peak_bytes
@@ -330,7 +349,7 @@ def _epoch(folder: str, n_vectors: int, dim: int, started: float) -> dict[str, A
     step = StepConfig(n_vectors=n_vectors, dim=dim, max_user_run=default_user_run(POSITIVES_PER_USER, 1))
     engine = step.engine(train, 1)
     found = list[dict[str, float]]()
-    for number in range(1 if train.n_positives > 10**7 else 3):
+    for number in range(2 if train.n_positives > 10**7 else 3):
         begun, cpu = time.perf_counter(), time.process_time()
         engine.epoch(number, step.learning_rate)
         found.append(_usage(begun, cpu))

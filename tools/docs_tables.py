@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -238,51 +239,14 @@ def scale() -> str:
         "scale",
         f"Cost per positive at {growth['to']:,} over that at {growth['from']:,}: {growth['ratio']:.2f}. One Ray worker"
         f" against one process: {100 * ray['overhead_of_one']:+.1f} % of the whole fit, with the start of the worker,"
-        f" measured on a machine with {ray['cores']} cores and other load. The model is fitted on points up to about"
-        " 10^6 positives; the larger ones check it. Predictions are of an epoch with 40 interactions per user, 10^6"
+        f" measured on a machine with {ray['cores']} cores. The model is fitted on points up to about"
+        " 10^7 positives; the largest one checks it. Predictions are of an epoch with 40 interactions per user, 10^6"
         f" items, C = 5, d = 100, on machines with {machine['cores']} cores and {machine['gigabits']:.0f} Gbit/s, where"
         " threads share the work evenly. The second table is of anonymous memory, without pages of mapped files, which"
         f" the system can take back; before it reads anything, the command on Ray has"
         f" {number(f['memory'][0]['before_bytes'] / 1e6)} MB.",
     )
     return f"{ingests}\n{memory}\n{trains}\n{compared}\n{predicted}{note}"
-
-
-def scale_accuracy() -> str:
-    """Return accuracy with several workers against the interval and the rule of exchange."""
-    f = measured("ray-accuracy")
-    rows = [
-        [
-            one["data"],
-            row["workers"] or "one process",
-            row["sync_every"] or "",
-            f"{row['sync_power']:g}" if row["workers"] else "",
-            *(f"{row['mean'][name]:.4f}" for name in ("NDCG@10", "R@10", "P@3")),
-            "" if row["workers"] else f"{row['seed_deviation']['NDCG@10']:.4f}",
-        ]
-        for one in f["sets"]
-        for row in one["rows"]
-    ]
-    head = ["data", "workers", "batches between exchanges", "power", "NDCG@10", "R@10", "P@3", "deviation, NDCG@10"]
-    seeds = ", ".join(f"{one['data']} {one['seeds']}" for one in f["sets"])
-    return table(head, rows) + source(
-        "ray-accuracy",
-        f"DPCML, strict protocol, split seed 0, means over seeds ({seeds}). Power: of the number of workers by which"
-        " their movements are divided, 0 for the sum, 1 for the mean.",
-    )
-
-
-def scale_faults() -> str:
-    """Return what came of trainings that lost a node."""
-    f = measured("ray-faults")
-    runs = f["runs"]
-    rows = [
-        ["trainings in which a node was killed", sum(run["killed"] for run in runs)],
-        ["of them ended with a model", len(runs)],
-        ["with the bits of an undisturbed training", sum(run["same_bits"] for run in runs)],
-        ["restarts of the workers", sum(run["restarts"] for run in runs)],
-    ]
-    return table(["", "number"], rows) + source("ray-faults", f"{f['workers']} workers on {f['nodes']} nodes.")
 
 
 def methods() -> str:
@@ -535,8 +499,10 @@ def cold() -> str:
 
 def margins() -> str:
     """Return how far DPCML and the blend are above the best of the searched others, per data set and metric."""
-    rows = []
+    rows, runs = [], list[str]()
     for one in measured("interests")["sets"]:
+        tried = max(Counter(trial["model"] for trial in one["trials"]).values(), default=1)
+        runs.append(f"{one['data']} {one['seeds']} and {tried}")
         others = {name: row for name, row in one["models"].items() if name not in ("dpcml", "blend", "oracle")}
         for metric in ("NDCG@5 (released)", "NDCG@10", "minority_R@10", "coverage@10"):
             if metric not in one["models"]["dpcml"]:
@@ -546,7 +512,10 @@ def margins() -> str:
             ratios = [one["models"][name][metric]["mean"] / value - 1 for name in ("dpcml", "blend")]
             rows.append([one["data"], metric, f"{best} {value:.4f}", *(f"{ratio:+.1%}" for ratio in ratios)])
     head = ["data", "metric", "best of the others", "dpcml", "blend"]
-    return table(head, rows) + source("interests", "Means of 5 seeds, test parts.")
+    return table(head, rows) + source(
+        "interests",
+        f"Means over seeds, test parts. Seeds, and settings that were tried of each other: {', '.join(runs)}.",
+    )
 
 
 def fold_in() -> str:
@@ -751,6 +720,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "reliability": reliability,
     "research": research,
     "reproduce-cost": reproduce_cost,
+    "scale": scale,
     "scaling": scaling,
     "serve": serve,
     "simd": simd,
