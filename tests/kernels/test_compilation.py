@@ -122,6 +122,63 @@ def test_processes_that_need_a_kernel_at_the_same_time_compile_it_once(tmp_path)
     assert not list((tmp_path / "cache").rglob("*.claim"))
 
 
+FACTORY = """
+import sys
+
+from numba import njit
+from dpcml.kernels.compilation import cached_njit
+
+
+def helper(step):
+    @njit
+    def walk(n):  # too long for the compiler to put into its caller
+        found = 0
+        for i in range(n):
+            found += i * n + step
+            if found > 1000000:
+                found = found // 3 + n
+        for i in range(n):
+            found += i * n + step * 2
+            if found > 1000000:
+                found = found // 3 + n
+        return found
+
+    return walk
+
+
+one, two = helper(1), helper(2)
+
+
+def kernel(step):
+    @cached_njit()
+    def run(n):
+        walk = one if step == 1 else two
+        return walk(n) + walk(n + 1) * walk(n + 2)
+
+    return run
+
+
+print(*(kernel(int(step))(10) for step in sys.argv[1:]))
+"""
+
+
+def test_functions_of_one_factory_that_two_processes_compile_are_not_mixed_up(tmp_path):
+    """By itself Numba gives both the same name, and a process that loads both has one of them twice."""
+    script = tmp_path / "factory.py"
+    script.write_text(FACTORY, encoding="utf-8")
+
+    def run(*steps):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        found = subprocess.run([sys.executable, script, *steps], env=environment, capture_output=True, text=True)
+        assert not found.returncode, found.stderr
+        return found.stdout.split()
+
+    (first,), (second,) = run("1"), run("2")
+    assert first != second
+    assert run("1", "2") == [first, second]
+    assert run("2", "1") == [second, first]
+
+
 @pytest.fixture
 def failing(tmp_path, monkeypatch):
     """A kernel that cannot be compiled, with a cache of its own."""

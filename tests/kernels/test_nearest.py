@@ -10,7 +10,7 @@ def test_the_nearest_vector_of_pairs_is_that_of_numpy(shape):
     users, items = rng.normal(size=shape).astype(np.float32), rng.normal(size=(7, shape[2])).astype(np.float32)
     rows, columns = rng.integers(0, 5, 60), rng.integers(0, 7, 60)
     found = np.full(60, -1)
-    nearest_of_pairs(users, items, rows, columns, found, 10, 50)
+    nearest_of_pairs(users.reshape(-1, shape[2]), shape[1], items, rows, columns, found, 10, 50)
     expected = ((users[rows] - items[columns, None]) ** 2).sum(axis=2).argmin(axis=1)
     assert found[10:50].tolist() == expected[10:50].tolist()
     assert set(found[:10]) == set(found[50:]) == {-1}

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from dpcml.kernels.compilation import PLAIN, cached_njit
-from dpcml.kernels.simd import LANES, load, splat, store, total
+from dpcml.kernels.simd import LANES, load, multiply_add, splat, store, total
 
 RESIDUAL, DIRECTION, PRODUCT, WORK_ROWS = 0, 1, 2, 3  # rows of the work array
 ROWS_IN_CACHE = 64  # that are added to all inner products before the next ones
@@ -21,7 +21,7 @@ def _dot(a, i, b, j):
     """Return the inner product of row ``i`` of one array and row ``j`` of another."""
     sums = splat(np.float32(0))
     for k in range(0, a.shape[1], LANES):
-        sums = sums + load(a, i, k) * load(b, j, k)
+        sums = multiply_add(load(a, i, k), load(b, j, k), sums)
     return total(sums)
 
 
@@ -30,7 +30,7 @@ def _add(target, i, factor, source, j):
     """Add a multiple of row ``j`` of one array to row ``i`` of another."""
     factors = splat(factor)
     for k in range(0, target.shape[1], LANES):
-        store(target, i, k, load(target, i, k) + factors * load(source, j, k))
+        store(target, i, k, multiply_add(factors, load(source, j, k), load(target, i, k)))
 
 
 @njit(inline="always")
@@ -38,10 +38,10 @@ def _add_four(target, i, p, q, r, s, source, j):
     """Add multiples of four rows from ``j`` on: half the loads and stores of one row after the other."""
     first, second, third, fourth = splat(p), splat(q), splat(r), splat(s)
     for k in range(0, target.shape[1], LANES):
-        value = load(target, i, k) + first * load(source, j, k)
-        value = value + second * load(source, j + 1, k)
-        value = value + third * load(source, j + 2, k)
-        store(target, i, k, value + fourth * load(source, j + 3, k))
+        value = multiply_add(first, load(source, j, k), load(target, i, k))
+        value = multiply_add(second, load(source, j + 1, k), value)
+        value = multiply_add(third, load(source, j + 2, k), value)
+        store(target, i, k, multiply_add(fourth, load(source, j + 3, k), value))
 
 
 @cached_njit(**PLAIN)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numba
 from numba import njit
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 
@@ -36,15 +37,32 @@ config: Any = numba.config  # it fills itself from the environment
 if config.DISABLE_JIT:
     raise ParameterError("NUMBA_DISABLE_JIT=1: the kernels cannot run without Numba's compiler; unset the variable")
 
-# Sums may be reordered for SIMD, in the same way on every thread. NaN and infinity keep their meaning.
-REORDER = {"reassoc", "contract", "nsz", "arcp"}
-# For scores that are known to be numbers: comparisons need not handle NaN.
-NO_NAN = {"nnan", "nsz", "contract"}
+# For scores that are known to be numbers: comparisons need not handle NaN. No kernel lets the compiler reorder sums,
+# fuse a product with a sum, or estimate a root: what it does then depends on the processor. Kernels say it themselves,
+# by the lanes and by `multiply_add` of `dpcml.kernels.simd`.
+NO_NAN = {"nnan", "nsz"}
 # For kernels that allocate nothing. Without reference counts (_nrt) an epoch takes a third less time, and there is less
 # code to compile; it is safe because the caller keeps all arrays alive during the call.
 # Nobody calls kernels from C, so they need no entry for it.
 PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-TRAINING: dict[str, Any] = {"fastmath": REORDER, **PLAIN}
+
+
+class FunctionNumbers:
+    """Random numbers of compiled functions, which become part of the names of their machine code.
+
+    Numba counts from 1 in each process. So where two processes compile two functions of one factory, both can get the
+    same name in the cache on disk, and a third process, which loads both, runs the code of one in place of the other.
+    """
+
+    def __iter__(self) -> FunctionNumbers:
+        return self
+
+    def __next__(self) -> int:
+        return int.from_bytes(os.urandom(7))
+
+
+identity: Any = FunctionIdentity
+identity._unique_ids = FunctionNumbers()
 
 WAIT = 120.0  # seconds, at most, for another process that compiles the same kernel
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
+from dpcml.kernels.compilation import PLAIN, cached_njit
 from dpcml.kernels.gradients import Objective, diversity_slope
 from dpcml.kernels.mining import ALL, SIMILAR, SIMILAR_DRAW
 from dpcml.kernels.optimizer import OptimizerSteps
 from dpcml.kernels.random import below, bits_of, choose, uniform
+from dpcml.kernels.simd import multiply_add
 from dpcml.utils.arrays import FloatArray
-
-# Where a division is checked, a loop is not vectorised, and its sums keep their order: the bits of fold-in rest on it.
-CHECKED: dict[str, Any] = {**TRAINING, "error_model": "python"}
 
 
 def fold_in(
@@ -64,7 +60,7 @@ def fold_in(
     return hinge
 
 
-@cached_njit(**CHECKED)
+@cached_njit(**PLAIN)
 def _fold_in(
     vectors, items, attraction, similar, key, n_negatives, choice, objective, steps, columns, squares, cross, near,
     nearest, chosen, weights, gradient, first, second, halves,
@@ -108,7 +104,7 @@ def _fold_in(
     return hinge / np.float32(n_liked)
 
 
-@njit(**CHECKED)
+@njit(**PLAIN)
 def _assign_items(vectors, columns, squares, cross, near, nearest):
     """Write each item's squared distance to the nearest vector, and the number of that vector.
 
@@ -125,12 +121,15 @@ def _assign_items(vectors, columns, squares, cross, near, nearest):
         for k in range(0, whole, 4):
             a, b, x, y = vectors[c, k], vectors[c, k + 1], vectors[c, k + 2], vectors[c, k + 3]
             for i in range(len(cross)):
-                cross[i] += a * columns[k, i] + b * columns[k + 1, i] + x * columns[k + 2, i] + y * columns[k + 3, i]
+                value = multiply_add(a, columns[k, i], cross[i])
+                value = multiply_add(b, columns[k + 1, i], value)
+                value = multiply_add(x, columns[k + 2, i], value)
+                cross[i] = multiply_add(y, columns[k + 3, i], value)
         for k in range(whole, dim):
             for i in range(len(cross)):
-                cross[i] += vectors[c, k] * columns[k, i]
+                cross[i] = multiply_add(vectors[c, k], columns[k, i], cross[i])
         for i in range(len(cross)):
-            distance = own - 2 * cross[i] + squares[i]
+            distance = multiply_add(np.float32(-2), cross[i], own) + squares[i]
             if c == 0 or distance < near[i]:
                 near[i] = distance
                 nearest[i] = c
@@ -168,10 +167,10 @@ def _sample_similar(pool_weights, key, place, weights):
 def _add_difference(gradient, c, vectors, others, other, weight):
     """Add the gradient of ``weight / 2`` times the squared distance of vector ``c`` to another row."""
     for k in range(vectors.shape[1]):
-        gradient[c, k] += weight * (vectors[c, k] - others[other, k])
+        gradient[c, k] = multiply_add(weight, vectors[c, k] - others[other, k], gradient[c, k])
 
 
-@njit(**CHECKED)
+@njit(**PLAIN)
 def _add_diversity(gradient, vectors, objective, times, halves):
     """Add the gradient of the DCRS hinge, on the mean over pairs or on each pair."""
     n = len(vectors)
@@ -196,22 +195,22 @@ def _add_diversity(gradient, vectors, objective, times, halves):
                 _add_difference(gradient, a, vectors, vectors, b, slope * weight)
 
 
-@njit(**CHECKED)
+@njit(**PLAIN)
 def _adam(vectors, gradient, first, second, steps, step, on_sphere):
     """Take a step of Adam and project the vectors onto the sphere or into the ball."""
-    beta_1, beta_2, one = steps.beta_1, steps.beta_2, np.float32(1)
-    for c in range(len(vectors)):
+    keep_m, keep_v, one = steps.beta_1, steps.beta_2, np.float32(1)
+    take_m, take_v, rate, epsilon = one - keep_m, one - keep_v, steps.rate[step], steps.epsilon[step]
+    n_vectors, dim = vectors.shape
+    for c in range(n_vectors):
+        for k in range(dim):
+            slope = gradient[c, k]
+            first[c, k] = multiply_add(keep_m, first[c, k], take_m * slope)
+            second[c, k] = multiply_add(keep_v, second[c, k], take_v * slope * slope)
+            vectors[c, k] -= rate * first[c, k] / (np.sqrt(second[c, k]) + epsilon)
         square = np.float32(0)
-        for k in range(vectors.shape[1]):
-            first[c, k] = beta_1 * first[c, k] + (one - beta_1) * gradient[c, k]
-            second[c, k] = beta_2 * second[c, k] + (one - beta_2) * gradient[c, k] ** 2
-            vectors[c, k] -= steps.rate[step] * first[c, k] / (np.sqrt(second[c, k]) + steps.epsilon[step])
-            square += vectors[c, k] ** 2
+        for k in range(dim):  # a separate loop, so that the compiler vectorises the one before
+            square = multiply_add(vectors[c, k], vectors[c, k], square)
         if on_sphere or square > one:
-            _scale(vectors, c, one / np.sqrt(square))
-
-
-@njit(**PLAIN)  # with REORDER, each product with a reciprocal may become a division, which rounds otherwise
-def _scale(vectors, c, factor):
-    for k in range(vectors.shape[1]):
-        vectors[c, k] *= factor
+            scale = np.sqrt(square) / square
+            for k in range(dim):
+                vectors[c, k] *= scale

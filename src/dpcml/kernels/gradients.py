@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import TRAINING
+from dpcml.kernels.compilation import PLAIN
 from dpcml.kernels.optimizer import prefetch_table_row
 from dpcml.kernels.partition import GROUPS, group_of, sort_by_group
-from dpcml.kernels.simd import LANES, load, splat, total
+from dpcml.kernels.simd import LANES, load, multiply_add, splat, total
 
 
 class Objective(NamedTuple):
@@ -66,7 +66,7 @@ def _slot(table, slots, row, count, touched, gradients, width):
 def _add_difference(gradients, slot, vectors, row, others, other, weight, width):
     """Add the gradient of ``weight / 2`` times the squared distance of two rows."""
     for k in range(width):
-        gradients[slot, k] += weight * (vectors[row, k] - others[other, k])
+        gradients[slot, k] = multiply_add(weight, vectors[row, k] - others[other, k], gradients[slot, k])
 
 
 @njit(inline="always")
@@ -75,14 +75,14 @@ def _add_and_keep_difference(gradients, slot, vectors, row, others, other, weigh
     for k in range(width):
         difference = vectors[row, k] - others[other, k]
         kept[at, k] = difference
-        gradients[slot, k] += weight * difference
+        gradients[slot, k] = multiply_add(weight, difference, gradients[slot, k])
 
 
 @njit(inline="always")
 def _add_kept(gradients, slot, kept, at, weight, width):
     """Add a kept difference times the weight."""
     for k in range(width):
-        gradients[slot, k] += weight * kept[at, k]
+        gradients[slot, k] = multiply_add(weight, kept[at, k], gradients[slot, k])
 
 
 @njit(inline="always")
@@ -102,7 +102,7 @@ def user_gradient(users, items, work, k, count, thread, constants):
     return count
 
 
-@njit(**TRAINING)
+@njit(**PLAIN)
 def sort_terms(term_item, term_weight, count, groups, starts, indices):
     """Sort the terms of a batch by the group of their item; terms of weight 0 come last."""
     for at in range(count):
@@ -110,7 +110,7 @@ def sort_terms(term_item, term_weight, count, groups, starts, indices):
     sort_by_group(groups, count, starts, indices)
 
 
-@njit(**TRAINING)
+@njit(**PLAIN)
 def item_gradients(items, term_item, term_weight, kept, indices, low, high, slots, touched, gradients, width):
     """Sum the item gradients of the sorted terms ``low`` to ``high``; returns the number of slots."""
     count = 0
@@ -139,7 +139,7 @@ def diversity_gradient(users, objective, work, k, count, thread, constants):
         summed = load(vectors, first, k)
         for c in range(1, used):
             summed = summed + load(vectors, first + c, k)
-        square_of_sum = square_of_sum + summed * summed
+        square_of_sum = multiply_add(summed, summed, square_of_sum)
     n = np.float32(used)
     diversity = (n * own - total(square_of_sum)) / (n * (n - np.float32(1)))
     slope = diversity_slope(diversity, objective)
@@ -168,7 +168,7 @@ def pairwise_diversity_gradient(users, objective, work, k, count, thread, consta
             square = splat(np.float32(0))
             for k in range(0, width, LANES):
                 difference = load(vectors, first + a, k) - load(vectors, first + b, k)
-                square = square + difference * difference
+                square = multiply_add(difference, difference, square)
             slope = diversity_slope(total(square) / np.float32(2), objective)
             if slope != 0:
                 one, count = _slot(users, slots, first + a, count, touched, gradients, width)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcml.kernels.barrier import ITEM_QUEUE, USER_QUEUE, next_share, wait
-from dpcml.kernels.compilation import TRAINING, cached_njit
+from dpcml.kernels.compilation import PLAIN, cached_njit
 from dpcml.kernels.gradients import (
     diversity_gradient,
     item_gradients,
@@ -75,7 +75,7 @@ def minibatch_kernel(n_vectors: int, width: int, choice: int, optimizer: str, pe
     at_once = items_at_once(n_vectors)
     adam, multiple = optimizer == "adam", n_vectors > 1
 
-    @cached_njit(**TRAINING)
+    @cached_njit(**PLAIN)
     def train(
         users, items, data, candidates, objective, steps, work, order, key, batch_size, n_candidates, n_negatives,
         begin, end, done, thread, n_threads,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import TRAINING
+from dpcml.kernels.compilation import PLAIN
 from dpcml.kernels.partition import group_of, sort_by_group
 from dpcml.kernels.random import bits_of, choose, uniform
 from dpcml.kernels.sampling import confidence_of, prefetch_positives
@@ -20,7 +20,7 @@ SIMILAR_DRAW = 1 << 19  # number of the random draw that selects a similar candi
 ITEMS_AHEAD, USERS_AHEAD = 2, 4  # positives whose vectors are prefetched
 
 
-@njit(**TRAINING)
+@njit(**PLAIN)
 def sort_positives(order, first, size, groups, starts, indices):
     """Sort the positives of a batch by the group of their user."""
     for b in range(size):
@@ -28,7 +28,7 @@ def sort_positives(order, first, size, groups, starts, indices):
     sort_by_group(groups, size, starts, indices)
 
 
-@njit(**TRAINING)
+@njit(**PLAIN)
 def read_share(data, order, batch, first, indices, low, high, pairs, is_first, last_batch):
     """Write user and item of the sorted positives ``low`` to ``high``, and whether each is its user's first.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcml.kernels.compilation import NO_NAN, PLAIN, TRAINING, cached_njit
+from dpcml.kernels.compilation import NO_NAN, PLAIN, cached_njit
 from dpcml.kernels.ranking import insert
 from dpcml.kernels.sampling import is_positive
+from dpcml.kernels.simd import LANES, load, multiply_add, splat, total
 
 CHUNK = 256  # items that are skipped together if none scores above the last of the list
 
@@ -40,31 +41,37 @@ def score_by_nearest(cross, user_squares, item_squares, scores, start, stop):
             out[i] -= item_squares[i]
 
 
-@cached_njit(**TRAINING)
-def nearest_of_pairs(users, items, rows, columns, found, start, stop):
+@cached_njit(**PLAIN)
+def nearest_of_pairs(users, n_vectors, items, rows, columns, found, start, stop):
     """Find the nearest of a user's vectors for pairs of a user and an item; ties go to the first.
 
     It sums squared differences, not inner products: equal vectors of a user have equal distances to the last bit.
 
     Parameters
     ----------
-    users, items
-        Vectors of shapes (users, vectors, d) and (items, d).
+    users, n_vectors
+        Vectors of all users, shape (users * vectors, d), and how many each user has.
+    items
+        Vectors of shape (items, d).
     rows, columns
         User and item of each pair; shape (pairs,).
     found
         Output of shape (pairs,).
     """
-    n_vectors, dim = users.shape[1], users.shape[2]
+    dim = users.shape[1]
+    whole = dim - dim % LANES
     for p in range(start, stop):
-        item = items[columns[p]]
-        least = np.float32(np.inf)
+        item, least = columns[p], np.float32(np.inf)
         for c in range(n_vectors):
-            vector = users[rows[p], c]
-            distance = np.float32(0)
-            for k in range(dim):
-                apart = vector[k] - item[k]
-                distance += apart * apart
+            vector = rows[p] * n_vectors + c
+            sums = splat(np.float32(0))
+            for k in range(0, whole, LANES):
+                apart = load(users, vector, k) - load(items, item, k)
+                sums = multiply_add(apart, apart, sums)
+            distance = total(sums)
+            for k in range(whole, dim):
+                rest = users[vector, k] - items[item, k]
+                distance = multiply_add(rest, rest, distance)
             if c == 0 or distance < least:
                 least = distance
                 found[p] = c

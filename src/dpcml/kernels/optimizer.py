@@ -8,8 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
-from dpcml.kernels.simd import FLOATS_PER_LINE, LANES, load, prefetch_row_for_write, splat, sqrt, store, total
+from dpcml.kernels.compilation import PLAIN, cached_njit
+from dpcml.kernels.simd import (
+    FLOATS_PER_LINE,
+    LANES,
+    load,
+    multiply_add,
+    prefetch_row_for_write,
+    splat,
+    sqrt,
+    store,
+    total,
+)
 from dpcml.utils.arrays import FloatArray, IntArray
 
 ROWS_AHEAD = 4  # rows that are prefetched
@@ -78,13 +88,13 @@ def _adam(table, row, gradients, slot, steps, k_th, width):
     square = splat(np.float32(0))
     for k in range(0, width, LANES):
         gradient = load(gradients, slot, k)
-        first = keep_m * load(moments, row, k) + take_m * gradient
-        second = keep_v * load(moments, row, width + k) + take_v * gradient * gradient
+        first = multiply_add(keep_m, load(moments, row, k), take_m * gradient)
+        second = multiply_add(keep_v, load(moments, row, width + k), take_v * gradient * gradient)
         value = load(vectors, row, k) - rate * first / (sqrt(second) + epsilon)
         store(moments, row, k, first)
         store(moments, row, width + k, second)
         store(vectors, row, k, value)
-        square = square + value * value
+        square = multiply_add(value, value, square)
     return total(square)
 
 
@@ -96,18 +106,18 @@ def _adagrad(table, row, gradients, slot, steps, k_th, width):
     square = splat(np.float32(0))
     for k in range(0, width, LANES):
         gradient = load(gradients, slot, k)
-        second = load(moments, row, k) + gradient * gradient
+        second = multiply_add(gradient, gradient, load(moments, row, k))
         value = load(vectors, row, k) - rate * gradient / (sqrt(second) + epsilon)
         store(moments, row, k, second)
         store(vectors, row, k, value)
-        square = square + value * value
+        square = multiply_add(value, value, square)
     return total(square)
 
 
 def _row_updater(update: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that updates all touched rows by an update rule and projects them."""
 
-    @njit(**TRAINING)
+    @njit(**PLAIN)
     def update_rows(table, slots, touched, gradients, count, steps, k_th, on_sphere, width):
         """Update the rows ``touched[:count]`` with the gradients in their slots, and free the slots.
 
@@ -123,7 +133,7 @@ def _row_updater(update: Callable[..., Any]) -> Callable[..., Any]:
             slots[row] = -1
             square = update(table, row, gradients, slot, steps, k_th, width)
             if on_sphere or square > np.float32(1):
-                scale = splat(np.float32(1) / np.sqrt(square))
+                scale = splat(np.sqrt(square) / square)  # NaN where the square overflows, which training reports
                 for k in range(0, width, LANES):
                     store(vectors, row, k, load(vectors, row, k) * scale)
                 square = np.float32(1)

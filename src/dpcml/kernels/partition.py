@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
+from dpcml.kernels.compilation import PLAIN, cached_njit
 from dpcml.kernels.simd import prefetch
 from dpcml.utils.arrays import IntArray
 
@@ -42,7 +42,7 @@ def groups_of(rows: IntArray) -> IntArray:
     return groups
 
 
-@njit(**TRAINING)
+@njit(**PLAIN)
 def sort_by_group(groups, count, starts, indices):
     """Write the indices 0 to ``count - 1`` sorted by group (a stable counting sort), and the start of each group.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dpcml.kernels.compilation import PLAIN, TRAINING, cached_njit
+from dpcml.kernels.compilation import PLAIN, cached_njit
 from dpcml.kernels.random import GOLDEN, below, bits_of, mix, uniform
 from dpcml.kernels.simd import prefetch
 from dpcml.utils.arrays import FloatArray, IntArray
@@ -145,7 +145,7 @@ def _reject_positives(data, candidates, user, item, bits):
     return nth_negative(items, low, high, below(mix(bits + GOLDEN), candidates.n_items - (high - low)))
 
 
-@njit(**TRAINING)
+@njit(**PLAIN)
 def sample_candidates(data, candidates, key, first, pairs, indices, low, high, n, chosen):
     """Sample ``n`` candidates for each of the positives ``low`` to ``high``.
 

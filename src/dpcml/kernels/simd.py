@@ -2,11 +2,12 @@
 
 LLVM's vectoriser chooses width and order of a sum by itself, for each processor and loop. This type fixes both: lane t
 sums the elements t, t + 8, ... Rows are padded to whole vectors, so that the last elements need no scalar loop. LLVM
-maps the type to the registers that the processor has. Loops without sums are left to Numba; ``python -m
-benchmarks.simd`` measures what each part of this file saves.
+maps the type to the registers that the processor has. Likewise `multiply_add` says which product is added without
+rounding it first: left to LLVM, that depends on how far it unrolls a loop, and so on the processor. Loops without sums
+are left to Numba; ``python -m benchmarks simd`` measures what each part of this file saves.
 
     for k in range(0, width, LANES):
-        store(out, row, k, load(a, row, k) * factor + load(b, row, k))
+        store(out, row, k, multiply_add(load(a, row, k), factor, load(b, row, k)))
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from dpcml.utils.arrays import CACHE_LINE
 
 LANES = 8
 FLOATS_PER_LINE = CACHE_LINE // 4
-CONTRACT = ("contract",)  # a product and a sum may become one instruction; Numba adds the flags of the caller
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 VECTOR = ir.VectorType(ir.FloatType(), LANES)
+FUSED = "llvm.fmuladd.v8f32"
 
 
 class _Lanes(types.Type):
@@ -88,6 +89,12 @@ def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
 
 
+def _call(builder: Any, name: str, kind: Any, args: Any) -> Any:
+    """Emit the call of an LLVM intrinsic whose arguments and result are of one type."""
+    found = builder.module.globals.get(name)
+    return builder.call(found or ir.Function(builder.module, ir.FunctionType(kind, [kind] * len(args)), name), args)
+
+
 # Operations on eight lanes
 
 
@@ -130,10 +137,23 @@ def sqrt(typing, value):
     """Return the square root of each lane."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        name, kind = "llvm.sqrt.v8f32", ir.FunctionType(VECTOR, [VECTOR])
-        return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), args)
+        return _call(builder, "llvm.sqrt.v8f32", VECTOR, args)
 
     return lanes_type(lanes_type), codegen
+
+
+@intrinsic
+def multiply_add(typing, a, b, c):
+    """Return ``a * b + c`` of float32 numbers or lanes, rounded once on processors that can (FMA), twice on others."""
+    kinds = {types.float32: ("llvm.fmuladd.f32", ir.FloatType()), lanes_type: (FUSED, VECTOR)}
+    if not a == b == c or a not in kinds:
+        return None
+    name, kind = kinds[a]
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(builder, name, kind, args)
+
+    return a(a, b, c), codegen
 
 
 @intrinsic
@@ -171,7 +191,7 @@ def _define(symbol: Callable[..., Any], instruction: str) -> None:
 
     @lower_builtin(symbol, _Lanes, _Lanes)
     def compute(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return getattr(builder, instruction)(*args, flags=CONTRACT)
+        return getattr(builder, instruction)(*args)
 
 
 for _symbol, _instruction in (
@@ -265,7 +285,8 @@ def nearest_distances(users, user, items, chosen, b, sums, near, n_vectors, widt
     for column in range(0, columns, LANES):
         lowest = splat(np.float32(np.inf))
         for c in range(n_vectors):
-            distance = minus_two * _sum_rows(sums, column * n_vectors + c, n_vectors) + splat(squares[first + c])
+            product = _sum_rows(sums, column * n_vectors + c, n_vectors)
+            distance = multiply_add(minus_two, product, splat(squares[first + c]))
             store(near, 1 + c, column, distance)
             lowest = minimum(distance, lowest)
         store(near, 0, column, lowest)
@@ -310,8 +331,10 @@ def _dot_products(builder: Any, user: Any, item_rows: Any, members: range, row: 
         for place, c in enumerate(members):
             vector = _load_at(builder, user, c * row + k)
             for t, item in enumerate(loaded):
-                product = builder.fmul(vector, item, flags=CONTRACT)
-                sums[t][place] = product if k == 0 else builder.fadd(sums[t][place], product, flags=CONTRACT)
+                if k == 0:
+                    sums[t][place] = builder.fmul(vector, item)
+                else:
+                    sums[t][place] = _call(builder, FUSED, VECTOR, [vector, item, sums[t][place]])
     return sums
 
 

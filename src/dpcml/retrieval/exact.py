@@ -92,7 +92,9 @@ def nearest_vector(users: FloatArray, items: FloatArray, rows: IntArray, columns
     [0, 1]
     """
     found = np.empty(len(rows), dtype=np.int64)
-    over_rows(lambda a, b: nearest_of_pairs(users, items, rows, columns, found, a, b), len(rows))
+    n_vectors, dim = users.shape[1:]
+    vectors = users.reshape(-1, dim)
+    over_rows(lambda a, b: nearest_of_pairs(vectors, n_vectors, items, rows, columns, found, a, b), len(rows))
     return found
 
 
