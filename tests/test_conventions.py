@@ -20,6 +20,7 @@ PAGES = [
 THEIRS = {  # of numba, typer, optuna
     ("src/dpcml/kernels/compilation.py", "_cache"),
     ("src/dpcml/kernels/compilation.py", "_compiler"),
+    ("src/dpcml/kernels/compilation.py", "_unique_ids"),
     ("src/dpcml/cli/__init__.py", "_get_path"),
     ("src/dpcml/tuning/run.py", "_trial_id"),
 }

@@ -343,6 +343,11 @@ def split_again(
     """Read the data of a saved model again and return the split that it was trained with; see `evaluate_saved`."""
     record = storage.read_card(folder)["record"]
     if "split" not in record or "source" not in record:
+        if "updated" in record:
+            raise DataError(
+                f"{folder}: was changed by 'dpcml update', and what it has learned may be among the held-out likes;"
+                " evaluate the model before, or train one without --no-refit, which keeps a model for evaluation"
+            )
         raise DataError(f"{folder}: was not written by 'dpcml train', its split is not known; call dpcml.evaluate")
     if record["split"] is None:
         raise DataError(f"{folder}: was trained on everything, nothing is held out; train it without --all")
@@ -389,7 +394,7 @@ def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, ep
         Passes over the positives of users with new likes.
     """
     storage.free_place(out)
-    card, model = storage.read_card(folder), storage.load(folder)
+    model = storage.load(folder)
     learn = getattr(model, "partial_fit", None)
     if learn is None:
         raise ParameterError(
@@ -410,16 +415,7 @@ def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, ep
         raise DataError(f"{journal}: holds no like that {folder} does not know ({len(entries)} entries); nothing to do")
     before = model.train_.n_users
     learn(likes, epochs=epochs)
-    record = {
-        "label": card["record"].get("label", model.name),
-        "updated": {
-            "data_hash": card["data_hash"],
-            "likes": likes.n_positives,
-            "epochs": epochs,
-            "reading": reading_of(card),
-        },
-    }
-    storage.save(model, out, record=record)
+    _save_updated(model, out, folder, {"likes": likes.n_positives, "epochs": epochs})
     return summary | {"new_users": model.train_.n_users - before, "positives": model.train_.n_positives}
 
 
@@ -441,14 +437,26 @@ def add_items_saved(
     """
     storage.free_place(out)
     card, model = storage.read_card(folder), storage.load(folder)
-    before, reading = model.check_fitted(), reading_of(card)
-    added = model.add_items(read_catalogue(items, reading, item=item)).check_fitted().n_items - before.n_items
-    record = {
-        "label": card["record"].get("label", model.name),
-        "updated": {"data_hash": card["data_hash"], "items": added, "reading": reading},
-    }
-    storage.save(model, out, record=record)
+    before = model.check_fitted()
+    added = model.add_items(read_catalogue(items, reading_of(card), item=item)).check_fitted().n_items - before.n_items
+    _save_updated(model, out, folder, {"items": added})
     return {"out": str(out), "new_items": added, "items": before.n_items + added}
+
+
+def _save_updated(model: Recommender, out: str | Path, folder: str | Path, changes: Mapping[str, Any]) -> None:
+    """Save a model that began as the one in a folder, with what the folder has for `evaluate_saved`.
+
+    Held-out figures are those of the model of the training part. Where there is none beside the model, nothing is left
+    to evaluate on: what was added may be in the test part.
+    """
+    card = storage.read_card(folder)
+    before, evaluated = card["record"], None
+    if before.get("refit"):
+        evaluated, record = storage.load(evaluated_folder(folder)), dict(before)
+    else:
+        record = {"label": before.get("label", model.name)}
+    record["updated"] = {"data_hash": card["data_hash"], "reading": reading_of(card), **changes}
+    storage.save(model, out, record=record, evaluation=evaluated)
 
 
 def read_catalogue(file: str | Path, reading: Mapping[str, Any], *, item: str | None = None) -> ItemTable:

@@ -159,10 +159,15 @@ def test_users_and_histories_of_which_nothing_is_known(run, folder, tmp_path):
         assert [one["id"] for one in found["items"]] == popular
         assert found["popular"]
         assert "most popular items" in run("recommend", "dpcml", *words, "-n", 3).stderr
-    assert json.loads(run("recommend", "dpcml", "--user", 999, "--on-unknown", "skip", "--json").stdout)["items"] == []
+    skipped = json.loads(run("recommend", "dpcml", "--user", 999, "--on-unknown", "skip", "--json").stdout)
+    assert (skipped["items"], skipped["unknown"]) == ([], {"users": ["999"]})
     words = "recommend", "dpcml", "--history", "1,nothing,2", "--on-unknown", "skip", "-n", 2
     assert "left out of the history: nothing" in run(*words).stderr
     assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nothing"]}
+    (tmp_path / "excluded.txt").write_text("3\nnowhere\n")
+    words = "recommend", "dpcml", "--user", 3, "--exclude", "excluded.txt", "--on-unknown", "skip"
+    assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nowhere"]}
+    assert "left out of --items and --exclude: nowhere" in run(*words).stderr
     (tmp_path / "users.txt").write_text("7\n999\n3\n")
     ways = (("skip", [7, 3], "are left out"), ("popular", [7, 999, 3], "get popular items"))
     for way, users, said in ways:

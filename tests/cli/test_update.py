@@ -101,3 +101,52 @@ def test_a_model_that_cannot_is_told(journal, tmp_path):
     result = update(folder, tmp_path)
     assert result.exit_code == 2
     assert "cannot take in likes" in result.output
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A model of `dpcml train`, whose folder has one for evaluation too."""
+    planted(80, 60, seed=2).write_csv(tmp_path / "likes.csv")
+    catalogue = [f"{item},Film {item},Genre {item % 4}\n" for item in [*range(60), 9999]]
+    (tmp_path / "items.csv").write_text("item_id,title,genres\n" + "".join(catalogue))
+    asked = [
+        "--items",
+        tmp_path / "items.csv",
+        "--data",
+        tmp_path / "likes.csv",
+        "--model",
+        "dpcml",
+        "--set",
+        "dim=8",
+        "--set",
+        "epochs=3",
+        "--quiet",
+    ]
+    assert run("train", *asked, "--out", tmp_path / "model").exit_code == 0
+    return tmp_path / "model"
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_held_out_figures_outlive_an_update(trained, journal, tmp_path):
+    before = json.loads(run("evaluate", trained, "--json").stdout)
+    liked = load(trained).train_
+    journal.append(Feedback(3, int(np.setdiff1d(np.arange(liked.n_items), liked.of(3))[0]), "like"))
+    assert run("update", trained, "--feedback", tmp_path / "journal", "--out", tmp_path / "new").exit_code == 0
+    after = json.loads(run("evaluate", tmp_path / "new", "--json").stdout)
+    assert {**after, "seconds": 0} == {**before, "seconds": 0}
+    result = run("update", trained, "--items", tmp_path / "items.csv", "--out", trained)
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(run("evaluate", trained, "--json").stdout)["metrics"] == before["metrics"]
+
+
+def test_without_a_model_for_evaluation_an_updated_one_cannot_be_evaluated(trained, journal, tmp_path):
+    asked = ["--data", tmp_path / "likes.csv", "--model", "dpcml", "--set", "dim=8", "--set", "epochs=3", "--quiet"]
+    assert run("train", *asked, "--no-refit", "--out", tmp_path / "old").exit_code == 0
+    journal.append(Feedback("somebody" if load(trained).train_.user_ids.dtype == object else 10**6, 5, "like"))
+    assert run("update", tmp_path / "old", "--feedback", tmp_path / "journal", "--out", tmp_path / "new").exit_code == 0
+    result = run("evaluate", tmp_path / "new")
+    assert result.exit_code == 2
+    assert "changed by 'dpcml update'" in result.stderr

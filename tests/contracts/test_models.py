@@ -202,6 +202,20 @@ def test_new_users_are_served_or_there_is_a_clear_cannot(model, split):
     np.testing.assert_allclose(model.score_new(twice_and_as_text), one, rtol=1e-5, atol=1e-6)
 
 
+def test_a_user_without_likes_gets_popular_items(name, split):
+    """As after a split by time; no model knows anything of such a user."""
+    train = split.train.select(split.train.rows != 3)
+    model = MODELS[name]().fit(train)
+    someone, nobody = train.user_ids[[5, 3]]
+    ids, scores, reasons = model.recommend([someone, nobody], n=4, explain=True)
+    popular = np.argsort(-train.per_item, kind="stable")[:4]
+    assert ids[1].tolist() == train.item_ids[popular].tolist()
+    assert scores[1].tolist() == train.per_item[popular].tolist()
+    assert reasons[1][0].text == f"popular: {train.per_item[popular[0]]} users like it"
+    assert ids[0].tolist() == model.recommend(someone, n=4)[0].tolist()
+    assert ids[1][0] not in model.recommend(nobody, n=4, exclude=[ids[1][0]])[0]
+
+
 def test_those_who_score_by_history_alone_score_a_known_user_like_a_new_one(name, model, split):
     train = split.train
     if MODELS[name].score is not Recommender.score:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from dpcml import DPCML, EASE, MissingExtraError
+from dpcml import DPCML, EASE, MissingExtraError, ParameterError
 from dpcml.data.synthetic import planted
 from dpcml.training.tracking import MLflow, TensorBoard, Tracker, WandB, make_tracker
 from dpcml.training.trainer import TrainingError
@@ -129,6 +130,27 @@ def test_mlflow(split, tmp_path, monkeypatch):
     losses = {one.step: one.value for one in client.get_metric_history(run.info.run_id, "loss")}
     assert losses == {epoch.number: pytest.approx(epoch.loss) for epoch in fitted.history_.epochs}
     assert run.data.metrics["validation_P_at_3"] == pytest.approx(fitted.history_.epochs[-1].validation)
+
+
+def refused() -> str:
+    """Return the address of a port on which nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("where", [refused, lambda: "foo://x"])
+def test_mlflow_that_does_not_start_is_one_line(split, where):
+    pytest.importorskip("mlflow")
+    with pytest.raises(ParameterError, match=r"MLflow does not start with '(http|foo):.*; check the address"):
+        model().fit(split.train, callbacks=[MLflow(where())])
+
+
+def test_tensorboard_that_cannot_write_is_one_line(split, tmp_path):
+    pytest.importorskip("tensorboardX")
+    (tmp_path / "file").write_text("taken")
+    with pytest.raises(ParameterError, match=r"TensorBoard does not start with '.*file'"):
+        model().fit(split.train, callbacks=[TensorBoard(tmp_path / "file")])
 
 
 def test_wandb_without_a_key_names_the_way_out(tmp_path):

@@ -88,19 +88,23 @@ def recommend(
     else:
         found = model.recommend(user, n, **options)
     listed = _items_json(model, *found)
-    lacking = [] if history is None else _unknown_ids(model, history)
+    lacking = [] if history is None else _unknown_ids(model, parse_ids(history))
+    filtered = _unknown_ids(model, [*(options["items"] or ()), *(options["exclude"] or ())])
     unknown = _unknown(model, user, history, lacking)
     if as_json:
         said: dict[str, Any] = {"popular": True} if unknown and listed else {}
-        if lacking:
-            said["unknown"] = {"items": lacking}  # as in the server's responses
+        strangers = [user] if user is not None and not _is_known(model, user) else []
+        left_out = {"users": strangers, "items": [*lacking, *filtered]}
+        if any(left_out.values()):  # as in the server's responses
+            said["unknown"] = {kind: ids for kind, ids in left_out.items() if ids}
         print_json({**_asked(user, history), "model": model.name, "mix": mix, "items": listed, **said})
         return
     if unknown:
         note(f"{unknown}: {'these are the most popular items' if listed else 'left out'}")
     elif lacking:
-        more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
-        note(f"not known, and left out of the history: {', '.join(lacking[:SHOWN])}{more}")
+        note(f"not known, and left out of the history: {_some(lacking)}")
+    if filtered:
+        note(f"not known, and left out of --items and --exclude: {_some(filtered)}")
     if not listed:
         if not unknown:
             note("nothing is left to recommend: the user knows all items that pass the filters; see --show-known")
@@ -222,25 +226,38 @@ def _who(user: str | None, history: str | None) -> str:
 
 def _unknown(model: Recommender, user: str | None, history: str | None, lacking: Sequence[str]) -> str | None:
     """Return why nothing is known of a user, whose history lacks some ids; None if something is."""
-    import numpy as np
-
-    from dpcml.data.items import positions
-
+    train = model.check_fitted()
+    if user is not None:
+        if not _is_known(model, user):
+            return f"user {user} is not known"
+        return None if len(train.of(int(train.user_rows([user])[0]))) else f"user {user} likes none of the items"
     if history is None:
-        known = (positions(model.check_fitted().user_ids, np.array([user], dtype=object)) >= 0).any()
-        return None if known else f"user {user} is not known"
+        return None
     ids = parse_ids(history)
     return None if len(lacking) < len(ids) else "no item of the history is known" if ids else "the history is empty"
 
 
-def _unknown_ids(model: Recommender, history: str) -> list[str]:
-    """Return the ids of a history that the model does not know."""
+def _is_known(model: Recommender, user: str) -> bool:
     import numpy as np
 
     from dpcml.data.items import positions
 
-    ids = np.array(parse_ids(history), dtype=object)
-    return [str(one) for one in ids[positions(model.check_fitted().item_ids, ids) < 0]]
+    return bool((positions(model.check_fitted().user_ids, np.array([user], dtype=object)) >= 0).any())
+
+
+def _unknown_ids(model: Recommender, given: Sequence[Any]) -> list[str]:
+    """Return those of some item ids that the model does not know."""
+    import numpy as np
+
+    from dpcml.data.items import positions
+
+    ids = np.array([str(one) for one in given], dtype=object)
+    return [str(one) for one in ids[positions(model.check_fitted().item_ids, ids) < 0]] if len(ids) else []
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return ", ".join(ids[:SHOWN]) + more
 
 
 def _titles(model: Recommender, items: Any) -> list[str]:

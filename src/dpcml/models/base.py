@@ -23,6 +23,7 @@ from dpcml.retrieval.lists import (
     most_similar,
     new_users,
     popular_list,
+    popular_without_likes,
     similar_lists,
     with_ids,
 )
@@ -243,14 +244,13 @@ class Recommender(Estimator):
             choice("mix_by", mix_by, MIX_BY)
         allowed = np.ones(train.n_items, dtype=bool) if candidates is None else candidates
         longest = min(int(n), int(np.count_nonzero(allowed)))  # a sum would take as long as a search in an index
-        items, scores, reasons = [], [], list[list[Reason]]()
+        made = list[Lists]()
         for block in users.blocks(self.users_per_block or max(len(users), 1)):
             best, values = self._mixed(block, longest, allowed, exclude_seen, float(mix), mix_by)
-            items.append(best)
-            scores.append(values)
-            if explain:
-                reasons += self._reasons(block, best)
-        return Lists(np.concatenate(items), np.concatenate(scores), reasons)
+            lists = Lists(best, values, self._reasons(block, best) if explain else [])
+            made.append(popular_without_likes(train, block, lists, allowed, exclude_seen, explain=explain))
+        items, scores = (np.concatenate([getattr(one, part) for one in made]) for part in ("items", "scores"))
+        return Lists(items, scores, [reasons for one in made for reasons in one.reasons])
 
     def _mixed(
         self, users: UserBatch, n: int, allowed: BoolArray, exclude_seen: bool, mix: float, mix_by: str | None

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dpcml.data.items import ItemTable
 from dpcml.retrieval.profile import UserProfile, distances, top_categories
-from dpcml.utils.arrays import FloatArray, IntArray
+from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 
 NAMED = 3  # liked items in a reason
 CATEGORIES = 3
@@ -31,7 +31,8 @@ class Reason:
     name
         A category that distinguishes the interest and that the item has; else the titles of the liked items.
     liked
-        External ids of up to three liked items of that interest, the most similar first.
+        External ids of up to three liked items of that interest, the most similar first; where the text names a
+        category, those that have it.
     categories
         Those that the item shares with the interest, what distinguishes the interest first.
     text
@@ -88,6 +89,9 @@ def by_interest(
         distinctive, frequent = typical[winner] if nearest[place] else ((), ())
         categories = _shared(item, (*distinctive, *frequent), reasons, table)
         named = tuple(name for name in categories if name in distinctive)
+        if named:  # the liked items that are shown have the category
+            belongs = _with_category(named[0], liked, table)
+            reasons = _nearest(np.where(belongs, own[place], np.inf)[None], liked)[0]
         ids, text = tuple(table.ids[reasons].tolist()), _text((*named, "")[0], reasons, table)
         found.append(Reason(winner, shares[winner], _name(named, reasons, table), ids, categories, text))
     return found
@@ -152,6 +156,15 @@ def _shared(item: int, typical: Iterable[str], liked: Sequence[int], table: Item
     usual = (name for name in dict.fromkeys(typical) if name in own)
     both = [name for name in usual if 2 * sum(name in names for names in of_liked) >= len(liked)]
     return tuple(both[:CATEGORIES])
+
+
+def _with_category(name: str, items: IntArray, table: ItemTable) -> BoolArray:
+    """Return which of some items have a category."""
+    attributes = table.attributes
+    assert attributes is not None
+    sizes, columns = attributes.codes(items)
+    found = np.repeat(np.arange(len(items)), sizes)[columns == list(attributes.names).index(name)]
+    return np.isin(np.arange(len(items)), found)
 
 
 def _name(categories: tuple[str, ...], liked: Sequence[int], table: ItemTable) -> str:

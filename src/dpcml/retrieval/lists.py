@@ -88,6 +88,42 @@ def fill_in(lists: Lists, there: BoolArray, other: Lists, *, explain: bool = Fal
     return Lists(items, scores, reasons)
 
 
+def popular_without_likes(
+    train: Interactions,
+    users: UserBatch,
+    lists: Lists,
+    allowed: BoolArray,
+    exclude_seen: bool,
+    *,
+    explain: bool = False,
+) -> Lists:
+    """Return the lists of a batch, with popular items for users of the training data who like none of its items.
+
+    No model knows anything of them: an item-item model scores all items 0, a vector was never trained.
+
+    Examples
+    --------
+    >>> train = Interactions.from_csr(np.array([[0, 0, 0], [0, 1, 0]]))
+    >>> lists = Lists(np.array([[0], [2]]), np.zeros((2, 1)), [])
+    >>> users = UserBatch.known(train, np.array([0, 1]))
+    >>> popular_without_likes(train, users, lists, np.ones(3, dtype=bool), True).items.tolist()
+    [[1], [2]]
+    """
+    places = np.flatnonzero(np.diff(users.likes.indptr) == 0)
+    if not len(places):
+        return lists
+    indptr, seen = users.seen(exclude_seen)
+    items, scores, reasons = lists.items.copy(), lists.scores.copy(), list(lists.reasons)
+    for place in places.tolist():
+        own = allowed.copy()
+        own[seen[indptr[place] : indptr[place + 1]]] = False
+        found = popular_list(train, items.shape[1], own, explain=explain)
+        items[place], scores[place] = found.items[0], found.scores[0]
+        if explain:
+            reasons[place] = found.reasons[0]
+    return Lists(items, scores, reasons)
+
+
 def request_ids(train: Interactions, users: Any) -> tuple[Array, IntArray]:
     """Return the user ids of a request, of the kind of the training data's where possible, and their rows or -1.
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
 
-from dpcml.utils.errors import ParameterError
+from dpcml.utils.errors import DpcmlError, ParameterError
 from dpcml.utils.files import full_path
 from dpcml.utils.names import Registry
 from dpcml.utils.packages import require
 
 if TYPE_CHECKING:
     from dpcml.training.trainer import History
+
+ANSWERS_WITHIN = 10.0  # seconds for a server of MLflow to accept a connection
 
 TRACKERS: Registry[type[Tracker]] = Registry("tracker")
 
@@ -48,7 +52,16 @@ class Tracker(ABC):
         if self._open:
             yield
             return
-        self._start({name: _plain(value) for name, value in parameters.items()})
+        try:
+            self._start({name: _plain(value) for name, value in parameters.items()})
+        except DpcmlError:
+            raise
+        except Exception as error:  # each program has errors of its own
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise ParameterError(
+                f"{type(self).__name__} does not start with {str(self.where or 'its own settings')!r}: {reason}; check"
+                " the address, or leave the tracker out"
+            ) from error
         self._open = failed = True
         try:
             yield
@@ -111,6 +124,7 @@ class MLflow(Tracker):
         if self._own:
             if self.where is not None:
                 self._package.set_tracking_uri(str(self.where))
+            _check_answers(self._package.get_tracking_uri())
             if self.experiment is not None:
                 self._package.set_experiment(self.experiment)
             self._package.start_run(run_name=str(parameters.get("model", "dpcml")))
@@ -193,6 +207,14 @@ def make_tracker(text: str) -> Tracker:
     """
     name, _, where = text.partition("=")
     return TRACKERS[name](where or None)
+
+
+def _check_answers(address: str) -> None:
+    """Raise if nothing listens at an HTTP address; MLflow itself goes on trying for minutes."""
+    found = urlsplit(address)
+    if found.scheme in ("http", "https") and found.hostname:
+        port = found.port or (443 if found.scheme == "https" else 80)
+        socket.create_connection((found.hostname, port), timeout=ANSWERS_WITHIN).close()
 
 
 def _plain(value: Any) -> Any:
