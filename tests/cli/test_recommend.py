@@ -164,6 +164,12 @@ def test_users_and_histories_of_which_nothing_is_known(run, folder, tmp_path):
     words = "recommend", "dpcml", "--history", "1,nothing,2", "--on-unknown", "skip", "-n", 2
     assert "left out of the history: nothing" in run(*words).stderr
     assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nothing"]}
+    found = json.loads(run("similar", "dpcml", "--item", 4, "--item", 999, "--on-unknown", "skip", "--json").stdout)
+    assert (found["item"], found["unknown"]) == ("4", {"items": ["999"]})
+    assert "left out: 999" in run("similar", "dpcml", "--item", 4, "--item", 999, "--on-unknown", "skip").stderr
+    words = "interests", "dpcml", "--history", "3,5,nothing", "--on-unknown", "skip"
+    assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nothing"]}
+    assert "left out of the history: nothing" in run(*words).stderr
     (tmp_path / "excluded.txt").write_text("3\nnowhere\n")
     words = "recommend", "dpcml", "--user", 3, "--exclude", "excluded.txt", "--on-unknown", "skip"
     assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nowhere"]}
@@ -207,6 +213,9 @@ BAD = [
     (("recommend", "dpcml", "--user", 1, "--exclude", "thesis.txt"), "unknown item 'years of work'"),
     (("recommend", "dpcml", "--history", "999", "--on-unknown", "skip"), "unknown item '999'"),
     (("recommend", "dpcml", "--history", "1,999"), "unknown item '999'"),
+    (("similar", "dpcml", "--item", "999", "--on-unknown", "skip"), "unknown item '999'"),
+    (("similar", "dpcml", "--item", "1", "--on-unknown", "popular"), "on_unknown='popular'"),
+    (("interests", "dpcml", "--history", "1,999"), "unknown item '999'"),
     (("recommend", "dpcml", "--users", "none.txt", "--out", "a.csv"), "none.txt: cannot be read"),
     (("recommend", "dpcml", "--users", "all", "--out", "a.xls"), "unknown file format 'xls'"),
     (("recommend", "nothing", "--user", 1), "there is no such folder"),

@@ -288,7 +288,7 @@ def test_people_without_a_history_are_answered(parts):
     model = DPCML(n_vectors=2, **{**SMALL, "epochs": 2}).fit(train)
     ids, _, reasons = model.recommend(5, n=3, mix=0.5, explain=True)
     assert len(ids) == 3
-    assert {reason.text for reason in reasons} == {"because others like it"}
+    assert all(reason.text.startswith("popular: ") for reason in reasons)
     assert [one.share for one in model.interests(5)] == [0, 0]
 
 

@@ -22,6 +22,7 @@ SHOWN = 5  # liked items per interest in a table
 N = Annotated[int, typer.Option("-n", help="Maximum number of results.")]
 User = Annotated[str | None, typer.Option(help="Id of a user in the training data.")]
 History = Annotated[str | None, typer.Option(help="Items that a new user likes: id,id,...")]
+OnUnknownItem = Annotated[str, typer.Option(metavar="WAY", help="Unknown items: error, or skip them.")]
 
 
 def recommend(
@@ -122,6 +123,7 @@ def similar(
     item: Annotated[list[str] | None, typer.Option(help="Id of an item; may be given several times.")] = None,
     user: Annotated[list[str] | None, typer.Option(help="Id of a user; may be given several times.")] = None,
     n: N = 10,
+    on_unknown: OnUnknownItem = "error",
     as_json: AsJson = False,
 ) -> None:
     """Show the items most similar to an item, or the users most similar to a user."""
@@ -130,8 +132,9 @@ def similar(
     if bool(item) == bool(user):
         raise ParameterError("name one of --item ID and --user ID")
     model, kind = load(folder), "item" if item else "user"
-    wanted = item or user or []
-    found = (model.similar_items if item else model.similar_users)(wanted, n)
+    lacking = _unknown_ids(model, item or [])
+    found = model.similar_items(item, n, on_unknown=on_unknown) if item else model.similar_users(user, n)
+    wanted = [one for one in item or user or [] if one not in lacking]
     lists = [
         [{"id": one, "similarity": value} for one, value in zip(ids.tolist(), values.tolist(), strict=True)]
         for ids, values in zip(*found, strict=True)
@@ -141,9 +144,11 @@ def similar(
             row["title"] = title
     if as_json:
         plain = [{kind: one, f"{kind}s": rows} for one, rows in zip(wanted, lists, strict=True)]
-        said = {"model": model.name}
+        said = {"model": model.name, **({"unknown": {"items": lacking}} if lacking else {})}
         print_json({**plain[0], **said} if len(plain) == 1 else {**said, "similar": plain})
         return
+    if lacking:
+        note(f"not known, and left out: {_some(lacking)}")
     for one, rows in zip(wanted, lists, strict=True):
         header = ["", kind, "similarity", *(["title"] if item else [])]
         lines = [[str(k), *(_cell(value) for value in row.values())] for k, row in enumerate(rows, 1)]
@@ -155,7 +160,13 @@ def _cell(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def interests(folder: Folder, user: User = None, history: History = None, as_json: AsJson = False) -> None:
+def interests(
+    folder: Folder,
+    user: User = None,
+    history: History = None,
+    on_unknown: OnUnknownItem = "error",
+    as_json: AsJson = False,
+) -> None:
     """Show the interests in the history of a user, largest first."""
     from dpcml.storage import load
 
@@ -165,11 +176,19 @@ def interests(folder: Folder, user: User = None, history: History = None, as_jso
     known = model.multi_interest
     if known is None:
         raise ParameterError(f"{type(model).__name__} has no interests: train dpcml, cml or gfja")
-    found = known.interests(user) if history is None else known.interests_new(parse_ids(history))
+    if history is None:
+        found, lacking = known.interests(user), []
+    else:
+        found = known.interests_new(parse_ids(history), on_unknown=on_unknown)
+        lacking = _unknown_ids(model, parse_ids(history))
     if as_json:
-        named = [one.to_dict() for one in found]
-        print_json({**_asked(user, history), "model": model.name, "interests": named})
+        said = {"unknown": {"items": lacking}} if lacking else {}
+        print_json(
+            {**_asked(user, history), "model": model.name, "interests": [one.to_dict() for one in found], **said}
+        )
         return
+    if lacking:
+        note(f"not known, and left out of the history: {_some(lacking)}")
     rows = []
     for one in found:
         more = [f"and {len(one.items) - SHOWN} more"] if len(one.items) > SHOWN else []

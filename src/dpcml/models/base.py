@@ -18,6 +18,7 @@ from dpcml.retrieval.lists import (
     Lists,
     candidate_mask,
     fill_in,
+    known_columns,
     known_users,
     list_frame,
     most_similar,
@@ -336,7 +337,7 @@ class Recommender(Estimator):
         ]
 
     @renamed(item="items")
-    def similar_items(self, items: Any, n: int = 10, *, as_frame: bool = False) -> Any:
+    def similar_items(self, items: Any, n: int = 10, *, on_unknown: str = "error", as_frame: bool = False) -> Any:
         """Return the items most similar to one item or to each of several, best first.
 
         Parameters
@@ -345,6 +346,8 @@ class Recommender(Estimator):
             One external item id, or a sequence of them.
         n
             Similar items of each, at most.
+        on_unknown
+            ``skip`` leaves out items that are not in the training data, an error if no other is left.
         as_frame
             Return a polars frame with the columns item_id, rank, similar_id and similarity.
 
@@ -364,7 +367,7 @@ class Recommender(Estimator):
         """
         train = self.check_fitted()
         at_least("n", n, 1)
-        columns = train.item_columns(items)
+        columns = known_columns(train, items, on_unknown)
         each = (self._similarity(columns[[k]])[0] for k in range(len(columns)))
         found = most_similar(each, columns, train.n_items, n)
         return similar_lists(train.item_ids, columns, *found, "item", single=np.ndim(items) == 0, as_frame=as_frame)

@@ -411,9 +411,9 @@ class Blend(Recommender):
         """Return a user's interests, largest share first; see `MultiInterest.interests`."""
         return self._with_interests().interests(user, as_frame=as_frame)
 
-    def interests_new(self, history: Any, *, as_frame: bool = False) -> Any:
+    def interests_new(self, history: Any, *, on_unknown: str = "error", as_frame: bool = False) -> Any:
         """Return the interests of a user who was not in the training data, from the items they like."""
-        return self._with_interests().interests_new(history, as_frame=as_frame)
+        return self._with_interests().interests_new(history, on_unknown=on_unknown, as_frame=as_frame)
 
     @property
     def nearest_interest(self) -> Callable[[Any, Any], IntArray]:

@@ -23,8 +23,9 @@ from dpcml.retrieval.content import ContentRidge
 from dpcml.retrieval.exact import nearest_scores, nearest_vector
 from dpcml.retrieval.explain import Reason, by_interest
 from dpcml.retrieval.fold_in import FoldIn
+from dpcml.retrieval.lists import known_columns
 from dpcml.retrieval.profile import UserProfile, interest_frame, usual_shares
-from dpcml.retrieval.request import UserBatch, likes_of
+from dpcml.retrieval.request import UserBatch, histories_of, likes_of
 from dpcml.training.engine import Engine, TrainConfig
 from dpcml.training.init import INITS
 from dpcml.training.order import default_user_run
@@ -438,20 +439,23 @@ class MultiInterest(Recommender):
             )
         return nearest_vector(self.user_vectors_, self.item_vectors_, rows, columns)
 
-    def interests_new(self, history: Any, *, as_frame: bool = False) -> Any:
+    def interests_new(self, history: Any, *, on_unknown: str = "error", as_frame: bool = False) -> Any:
         """Return the interests of a user who was not in the training data, from the items they like.
 
         Parameters
         ----------
         history
             External ids of the items that the user likes.
+        on_unknown
+            ``skip`` leaves out items that are not in the training data, an error if no other is left.
         as_frame
             As for `interests`.
         """
         train = self.check_fitted()
-        likes, single = likes_of(history, train)
+        rows, single = histories_of(history)
         if not single:
             raise ParameterError("interests_new takes the history of one user: call it for each")
+        likes, _ = likes_of(train.item_ids[known_columns(train, rows[0], on_unknown)] if rows[0] else [], train)
         found = self.batch_profiles(UserBatch(likes))[0].interests(train.items, self._usual())
         return interest_frame(found) if as_frame else found
 

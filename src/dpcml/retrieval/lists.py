@@ -158,6 +158,23 @@ def request_columns(train: Interactions, items: Any, on_unknown: str) -> IntArra
     return found[found >= 0]
 
 
+def known_columns(train: Interactions, items: Any, on_unknown: str) -> IntArray:
+    """Return the columns of items of which at least one must be known; ``skip`` leaves out the others.
+
+    Examples
+    --------
+    >>> known_columns(Interactions.from_csr(np.eye(3)), [2, 99], "skip").tolist()
+    [2]
+    >>> known_columns(Interactions.from_csr(np.eye(3)), [99], "skip")
+    Traceback (most recent call last):
+    ...
+    dpcml.utils.errors.UnknownIdError: unknown item '99': not among the 3 items of the data; ids look like 0, 1, 2
+    """
+    choice("on_unknown", on_unknown, ("error", "skip"))
+    columns = request_columns(train, items, on_unknown)
+    return columns if len(columns) else train.item_columns(items)
+
+
 def known_users(train: Interactions, users: Any, on_unknown: str) -> tuple[Array, UserBatch, BoolArray]:
     """Return the users of a request, and where those that are in the training data stand among them.
 

@@ -55,7 +55,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     "did you mean 'ease'?"
     >>> did_you_mean("xyz", ["ease", "itemknn"])
     'known: ease, itemknn'
+    >>> did_you_mean("epoch", ["dpcml__epochs", "weights"])  # a parameter of a member, which has a short name too
+    "did you mean 'epochs'?"
     """
     spelled = {one.lower(): one for one in sorted(known, reverse=True)}
-    near = difflib.get_close_matches(name.lower(), spelled, n=1)
-    return f"did you mean {spelled[near[0]]!r}?" if near else f"known: {', '.join(sorted(spelled.values()))}"
+    short = {one.rpartition("__")[2] for one in spelled.values()}
+    near = difflib.get_close_matches(name.lower(), {**spelled, **{one.lower(): one for one in short}}, n=1)
+    if near:
+        return f"did you mean {spelled.get(near[0], near[0])!r}?"
+    return f"known: {', '.join(sorted(spelled.values()))}"
