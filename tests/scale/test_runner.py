@@ -1,9 +1,10 @@
+import sys
 import threading
 
 import numpy as np
 import pytest
 
-from dpcml import DPCML, EASE, Blend, evaluate
+from dpcml import DPCML, EASE, Blend, Interactions, evaluate
 from dpcml.scale import RayRunner, collective
 from dpcml.scale.engine import weight_mean
 from dpcml.scale.runner import partition
