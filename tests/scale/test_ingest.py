@@ -42,7 +42,7 @@ RULES = [{}, {"min_rating": 3}, {"min_rating": 4, "min_user_interactions": 4}, {
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_shards_hold_what_the_reader_in_memory_gives(tmp_path, frame, rules, suffix, monkeypatch):
-    monkeypatch.setattr("dpcml.scale.ingestion.BATCH", 500)
+    monkeypatch.setattr("dpcml.scale.rows.BATCH", 500)
     folder = ingest(written(frame, tmp_path, suffix=suffix), tmp_path / "shards", rules=Rules.of(rules), shard_rows=400)
     shards, whole = Shards.open(folder, check=True), Interactions.from_frame(frame, **rules)
     found = shards.interactions()
@@ -80,6 +80,15 @@ def test_the_split_is_by_pair_and_everybody_trains(tmp_path, frame):
     assert len(test_pairs(less) & learned) <= 2, "only users who would have had nothing to train on"
     other = ingest(written(frame, tmp_path), tmp_path / "c", split_seed=1)
     assert test_pairs(other) != test_pairs(folder)
+
+
+def test_the_part_of_a_pair_depends_on_whether_ids_are_text(tmp_path, frame):
+    """`docs/how-to/scale.md` says so; the published figures rest on the hashes of integers."""
+    folder = ingest(written(frame, tmp_path), tmp_path / "integers")
+    text = ingest(written(frame, tmp_path), tmp_path / "text", rules=Rules(text_ids=True))
+    one, other = (Shards.open(place).interactions("test") for place in (folder, text))
+    pairs = [{*zip(map(str, x.user_ids[x.rows]), map(str, x.item_ids[x.indices]), strict=True)} for x in (one, other)]
+    assert pairs[0] != pairs[1]
 
 
 def test_another_process_gets_the_place_of_its_users_and_reads_their_shards(tmp_path, frame):
@@ -174,8 +183,10 @@ def test_bad_requests(tmp_path, frame):
         ingest([tmp_path / "none.csv"], tmp_path / "shards")
     with pytest.raises(DataError, match="no rating column"):
         ingest(files, tmp_path / "shards", rating="", rules=Rules(min_rating=4))
-    with pytest.raises(DataError, match="no user is left"):
+    with pytest.raises(DataError, match=r"all 200 users are filtered out by core=10000: the most active user has \d\d"):
         ingest(files, tmp_path / "shards", rules=Rules(core=10_000))
+    with pytest.raises(DataError, match="no rating reaches min_rating=6; lower it"):
+        ingest(files, tmp_path / "shards", rules=Rules(min_rating=6))
     with pytest.raises(DataError, match="holds something else than shards"):
         ingest(files, tmp_path)
     with pytest.raises(DataError, match="three parts"):

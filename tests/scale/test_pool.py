@@ -1,5 +1,7 @@
 """Lists and ranks from workers must be those of one process."""
 
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from dpcml import EASE, DataError, evaluate
 from dpcml.export import write_recommendations
 from dpcml.scale import RayRanking, write_parts
-from dpcml.utils.errors import UnknownIdError
+from dpcml.utils.errors import MissingExtraError, RecoveryWarning, UnknownIdError
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,27 @@ def test_a_run_that_was_cut_off_makes_only_what_is_missing(ray_cluster, saved, t
     assert [file.stat().st_mtime_ns == times[file] for file in files] == [True, False, True]
     with pytest.raises(DataError, match="parts of a run with other n, users"):
         write_parts(saved, tmp_path / "parts", users[:40], n=4, part_users=32)
+
+
+@pytest.mark.parametrize("damage", [lambda whole: b"", lambda whole: whole[:-9], lambda whole: b"no parquet" * 50])
+def test_a_damaged_part_is_made_again(ray_cluster, saved, tmp_path, small_blocks, damage):
+    rows = write_parts(saved, tmp_path / "parts", n=3, part_users=64)
+    before, file = read(tmp_path / "parts"), tmp_path / "parts" / "part-00001.parquet"
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.warns(RecoveryWarning, match=r"part-00001\.parquet: is damaged \(.*\); it is made again"):
+        assert write_parts(saved, tmp_path / "parts", n=3, part_users=64) == rows
+    assert read(tmp_path / "parts").equals(before)
+
+
+def test_a_run_that_cannot_start_leaves_the_folder_free(saved, tmp_path, monkeypatch):
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "ray", None)
+        with pytest.raises(MissingExtraError, match=r"\[ray\]"):
+            write_parts(saved, tmp_path / "parts")
+    monkeypatch.setattr(pytest.importorskip("ray"), "is_initialized", lambda: False)
+    with pytest.raises(DataError, match="no Ray cluster"):
+        write_parts(saved, tmp_path / "parts", address="127.0.0.1:1")
+    assert not (tmp_path / "parts").exists()
 
 
 def test_bad_requests_write_nothing(saved, tmp_path):

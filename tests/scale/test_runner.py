@@ -1,9 +1,10 @@
+import sys
 import threading
 
 import numpy as np
 import pytest
 
-from dpcml import DPCML, EASE, Blend, evaluate
+from dpcml import DPCML, EASE, Blend, Interactions, evaluate
 from dpcml.scale import RayRunner, collective
 from dpcml.scale.engine import weight_mean
 from dpcml.scale.runner import partition
@@ -158,6 +159,25 @@ def test_too_many_workers_for_the_data(likes):
         partition(likes, 500)
 
 
+@pytest.mark.parametrize(
+    ("counts", "cuts"),
+    [
+        ([3, 3, 3, 3, 3, 300], [0, 5, 6]),
+        ([300, 3, 3, 3, 3, 3], [0, 1, 6]),
+        ([3, 300, 3, 3], [0, 1, 2, 4]),
+        ([300, 1, 1, 1], [0, 1, 2, 3, 4]),
+        ([0, 5, 0, 0, 300, 0], [0, 4, 6]),
+        ([2, 2, 2, 2, 2, 2], [0, 2, 4, 6]),
+        ([4, 4, 0, 4, 4], [0, 2, 5]),  # as ever: only cuts that leave a part empty are moved
+    ],
+)
+def test_each_worker_has_positives_where_there_are_enough_users(counts, cuts):
+    data = Interactions.from_csr(np.arange(300) < np.array(counts)[:, None])
+    assert partition(data, len(cuts) - 1) == cuts
+    with pytest.raises(ParameterError, match="are too few for so many workers; take fewer"):
+        partition(data, int((data.per_user > 0).sum()) + 1)
+
+
 def test_callbacks_are_refused(likes, model):
     with pytest.raises(ParameterError, match="callbacks"):
         model.fit(likes, runner=RayRunner(1), callbacks=[print])
@@ -191,6 +211,15 @@ def test_a_ray_that_does_not_start_is_an_error_of_ours(likes, model, monkeypatch
 def test_without_ray_the_error_names_the_extra(likes, model, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"\[ray\]"):
+        model.fit(likes, runner=RayRunner(2))
+
+
+@pytest.mark.parametrize("broken", ["raise ImportError('libray.so: cannot\\nopen')", "import no_such_part_of_ray"])
+def test_a_broken_ray_is_one_line(likes, model, monkeypatch, tmp_path, broken):
+    (tmp_path / "ray.py").write_text(broken)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    with pytest.raises(MissingExtraError, match=r"^ray cannot be imported \(.*(cannot open|no_such_part).*\): pip .*$"):
         model.fit(likes, runner=RayRunner(2))
 
 

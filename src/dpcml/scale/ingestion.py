@@ -1,7 +1,8 @@
 """`ingest`: files of any size to a folder of shards; memory holds the ids, one batch of rows and one shard.
 
 Rows are read three times at most: once for the ids, once to sort them by user into files on disk, one for each shard,
-and then shard by shard to drop duplicates, apply the thresholds and split by a hash of user and item.
+and then shard by shard to drop duplicates, apply the thresholds and split by a hash of user and item. Columns of ids
+that are floats are read once more before.
 """
 
 from __future__ import annotations
@@ -9,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,18 @@ import numpy as np
 import polars as pl
 from safetensors.numpy import save_file
 
-from dpcml.data.columns import Where, assign_columns, encode_ids, numbers, reject
+from dpcml.data.columns import encode_ids, numbers
 from dpcml.data.interactions import Preparation
 from dpcml.data.prepare import Rules
 from dpcml.data.shards import FORMAT, ITEMS, KIND, LOW, MANIFEST, PARTS, encoded, is_shards
 from dpcml.data.split import check_shares
+from dpcml.scale.rows import BATCH, FileRows, IdForm, id_form
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.checks import at_least
 from dpcml.utils.errors import DataError
 from dpcml.utils.files import atomic_folder, full_path, signed, to_json
 from dpcml.utils.packages import version
 
-BATCH = 2**20  # rows that are read at once
 SHARD_ROWS = 2**22  # rows of a shard, about; a shard is sorted in memory
 MOST_SHARDS = 4096  # files that rows are sorted into
 SHARES = (0.6, 0.2, 0.2)
@@ -54,8 +53,9 @@ def ingest(
     """Stream CSV, TSV and Parquet files to a folder of shards, see `dpcml.data.shards`.
 
     The positives are those that `dpcml.Interactions.from_file` would give for all files together. A pair of user and
-    item belongs to the part that a hash of both ids says, whatever else is in the files; a user who would have nothing
-    to train on keeps the pair with the smallest hash. Times and titles are not kept.
+    item belongs to the part that a hash of both ids says, whatever other pairs there are. Ids that are integers have
+    other hashes than the same ids as text: one text id among them makes a column text, and deals all its pairs anew.
+    A user who would have nothing to train on keeps the pair with the smallest hash. Times and titles are not kept.
 
     Parameters
     ----------
@@ -102,13 +102,14 @@ def ingest(
     source = FileRows([Path(file) for file in files], {"user": user, "item": item, "rating": rating}, separator, header)
     if wanted.min_rating is not None and "rating" not in source.columns:
         raise DataError(f"min_rating={wanted.min_rating:g}, but there is no rating column to compare it with")
-    users, items, counts = _distinct(source, wanted.text_ids)
+    forms = {kind: id_form(source, kind, wanted.text_ids) for kind in ("user", "item")}
+    users, items, counts = _distinct(source, forms, wanted.text_ids)
     edges = _edges(counts, shard_rows)
     with atomic_folder(target) as new:
         work = new / ".rows"
         work.mkdir()
         rows = Buckets(work, edges, len(items.ids))
-        done = rows.fill(source, users, items, wanted.min_rating)
+        done = rows.fill(source, forms, {"user": users, "item": items}, wanted.min_rating)
         keep_users, keep_items = _core(rows, len(users.ids), wanted)
         done["users_dropped"] = int((~keep_users).sum())
         done["items_dropped"] = int((~keep_items).sum())
@@ -126,76 +127,6 @@ def _free(out: str | Path) -> Path:
     if target.exists() and not is_shards(target) and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{out}: holds something else than shards; name a new folder")
     return target
-
-
-@dataclass
-class FileRows:
-    """The rows of some files, in batches."""
-
-    files: Sequence[Path]
-    given: dict[str, str | None]
-    separator: str | None
-    header: bool | None
-    notes: tuple[str, ...] = field(default=(), init=False)
-
-    def __post_init__(self) -> None:
-        if not self.files:
-            raise DataError("there is no file to ingest: name at least one")
-        for file in self.files:
-            if not file.is_file():
-                raise DataError(f"{file}: there is no such file")
-        self.notes = (f"{len(self.files)} files", *self._assigned[1])
-
-    @cached_property
-    def _assigned(self) -> tuple[dict[str, str], tuple[str, ...]]:
-        with _named(self.files[0]):
-            names = self._scan(self.files[0]).collect_schema().names()
-        found, notes = assign_columns(names, {**self.given, "time": ""}, str(self.files[0]))
-        return found, notes
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """Names of the columns by role."""
-        return self._assigned[0]
-
-    def _scan(self, file: Path) -> pl.LazyFrame:
-        if file.suffix in (".parquet", ".pq"):
-            return pl.scan_parquet(file)
-        separator = self.separator or ("\t" if ".tsv" in file.suffixes or ".tab" in file.suffixes else ",")
-        if len(separator.encode()) != 1:
-            raise DataError(f"separator {separator!r}: files that are streamed need one of a single byte")
-        header = True if self.header is None else self.header
-        return pl.scan_csv(file, separator=separator, has_header=header, infer_schema=False)
-
-    def batches(self, *roles: str) -> Iterator[tuple[pl.DataFrame, Where]]:
-        """Yield rows with some columns, named by role, and a function that says where a row is."""
-        names = {role: name for role, name in self.columns.items() if role in roles}
-        for file in self.files:
-            first = 0
-            with _named(file):
-                rows = self._scan(file)
-                missing = sorted(set(names.values()) - set(rows.collect_schema().names()))
-                if missing:
-                    raise DataError(f"{file}: has no column {missing[0]!r}, which {self.files[0]} has")
-                picked = rows.select(pl.col(name).alias(role) for role, name in names.items())
-                for batch in picked.collect_batches(chunk_size=BATCH, maintain_order=True):
-                    yield batch, _place(file, first)
-                    first += len(batch)
-
-
-def _place(file: Path, first: int) -> Where:
-    return lambda row: f"{file}, row {first + row + 1}"
-
-
-@contextmanager
-def _named(file: Path) -> Iterator[None]:
-    """Turn errors of polars into those of a file."""
-    try:
-        yield
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file}: cannot be read: {' '.join(str(error).split())[:300]}") from None
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from None
 
 
 class Ids:
@@ -221,13 +152,13 @@ class Ids:
         return found["code"].to_numpy()
 
 
-def _distinct(source: FileRows, text: bool) -> tuple[Ids, Ids, IntArray]:
+def _distinct(source: FileRows, forms: Mapping[str, IdForm], text: bool) -> tuple[Ids, Ids, IntArray]:
     """Return users, items, and the number of rows of each user."""
     parts: dict[str, list[pl.DataFrame]] = {"user": [], "item": []}
     size, done = dict.fromkeys(parts, 0), dict.fromkeys(parts, 0)
     for batch, where in source.batches("user", "item"):
         for kind, found in parts.items():
-            column = _plain(batch[kind], kind, where)
+            column = forms[kind].plain(batch[kind], where)
             found.append(column.to_frame("id").group_by("id").len("n"))
             size[kind] += len(found[-1])
             if size[kind] > 2 * done[kind] + BATCH:  # so that memory follows the distinct ids, not the rows
@@ -242,25 +173,7 @@ def _distinct(source: FileRows, text: bool) -> tuple[Ids, Ids, IntArray]:
     return users, items, counts.astype(np.int64)
 
 
-def _plain(column: pl.Series, kind: str, where: Where) -> pl.Series:
-    """Return ids as 64-bit integers or text; a missing one is an error."""
-    missing = column.is_null()
-    if column.dtype.is_float():
-        missing |= column.is_nan().fill_null(True)
-        if (column.drop_nulls().drop_nans() % 1 == 0).all():
-            column = column.fill_nan(None).cast(pl.Int64)
-    elif column.dtype == pl.String:
-        missing |= (column.str.strip_chars() == "").fill_null(True)
-    reject(missing, where, lambda row: f"the {kind} id is missing: every row needs one")
-    if column.dtype.is_integer():
-        return column.cast(pl.Int64, strict=False)
-    return column.cast(pl.String)
-
-
 def _counted(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    kinds = {part.schema["id"] for part in parts}
-    if len(kinds) > 1:  # numbers in one file, text in another
-        parts = [part.with_columns(pl.col("id").cast(pl.String)) for part in parts]
     return pl.concat(parts).group_by("id").agg(pl.col("n").sum())
 
 
@@ -287,14 +200,15 @@ class Buckets:
     def __len__(self) -> int:
         return len(self._edges) - 1
 
-    def fill(self, source: FileRows, users: Ids, items: Ids, min_rating: float | None) -> dict[str, int]:
+    def fill(
+        self, source: FileRows, forms: Mapping[str, IdForm], ids: Mapping[str, Ids], min_rating: float | None
+    ) -> dict[str, int]:
         """Sort all rows into the shards, without duplicates; return counts."""
         rows = below = 0
         roles = ("user", "item") if min_rating is None else ("user", "item", "rating")
         for batch, where in source.batches(*roles):
             codes = [
-                ids.codes(_plain(batch[kind], kind, where)).astype(np.int64)
-                for kind, ids in (("user", users), ("item", items))
+                ids[kind].codes(forms[kind].plain(batch[kind], where)).astype(np.int64) for kind in ("user", "item")
             ]
             low = np.zeros(len(batch), dtype=np.int64)
             if min_rating is not None:
@@ -343,6 +257,7 @@ def _core(rows: Buckets, n_users: int, rules: Rules) -> tuple[BoolArray, BoolArr
     least_user = max(rules.min_user_interactions, rules.core)
     least_item = max(rules.min_item_interactions, rules.core)
     users, items = np.ones(n_users, dtype=bool), np.ones(rows.n_items, dtype=bool)
+    most: tuple[int, int] | None = None  # positives of a user and of an item, before any are dropped
     while True:
         per_user, per_item = np.zeros(n_users, dtype=np.int64), np.zeros(rows.n_items, dtype=np.int64)
         for number in range(len(rows)):
@@ -352,15 +267,24 @@ def _core(rows: Buckets, n_users: int, rules: Rules) -> tuple[BoolArray, BoolArr
             if len(keys):
                 some, counts = np.unique(users_of(keys), return_counts=True)
                 per_user[some] = counts
+        most = most or (int(per_user.max()), int(per_item.max()))
         enough = per_user >= least_user, per_item >= least_item
         if not (enough[0].any() and enough[1].any()):
-            raise DataError(
-                f"no user is left by {rules}: the most active user has {per_user.max()} positives, the most popular"
-                f" item {per_item.max()}; lower the thresholds"
-            )
+            raise DataError(_nothing_left(rules, n_users, most))
         if (enough[0] == users).all() and (enough[1] == items).all():
             return users, items
         users, items = enough
+
+
+def _nothing_left(rules: Rules, n_users: int, most: tuple[int, int]) -> str:
+    if not most[0]:
+        return f"no rating reaches min_rating={rules.min_rating:g}; lower it"
+    names = ("min_user_interactions", "min_item_interactions", "core")
+    limits = " and ".join(f"{name}={getattr(rules, name)}" for name in names if getattr(rules, name) > 1)
+    return (
+        f"all {n_users:,} users are filtered out by {limits}: the most active user has {most[0]} positives, the most"
+        f" popular item {most[1]}; lower it"
+    )
 
 
 def _hashes(ids: Array) -> IntArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from dpcml import storage
 from dpcml.export import BLOCK, wanted_users, write_recommendations
 from dpcml.models import Recommender
 from dpcml.scale.pool import map_model
+from dpcml.scale.runner import check_cores
 from dpcml.utils.arrays import Array
 from dpcml.utils.checks import at_least
-from dpcml.utils.errors import DataError
+from dpcml.utils.cluster import ray_session
+from dpcml.utils.errors import DataError, RecoveryWarning
 from dpcml.utils.files import full_path, write_text
+from dpcml.utils.threads import thread_count
 
 PLAN = "parts.json"  # what the parts are of: those of another run are never mixed with them
 PART_USERS = 8 * BLOCK
@@ -37,7 +41,7 @@ def write_parts(
 ) -> int:
     """Write the recommendations of many users to a folder of Parquet files, which together are what one file would be.
 
-    A part that is there already is not made again: a run that was cut off goes on where it was.
+    A part that is there already is not made again, unless it is damaged: a run that was cut off goes on where it was.
 
     Parameters
     ----------
@@ -73,17 +77,21 @@ def write_parts(
         (str(target / f"part-{number:05d}.parquet"), wanted[first : first + size])
         for number, first in enumerate(range(0, len(wanted), size))
     ]
-    _claim(target, {"model": card["checksum"], "users": _digest(wanted), "n": n, "part_users": size, **options})
-    missing = [part for part in parts if not Path(part[0]).exists()]
+    plan = {"model": card["checksum"], "users": _digest(wanted), "n": n, "part_users": size, **options}
+    _check_plan(target, plan)
+    missing = [part for part in parts if not _is_sound(Path(part[0]))]
     done = len(wanted) - sum(len(ids) for _, ids in missing)
     if missing:
-        tasks = [(path, ids, n, options) for path, ids in missing]
-        for (_, ids), _ in zip(
-            missing, map_model(place, write_part, tasks, workers=workers, address=address), strict=True
-        ):
-            done += len(ids)
-            if progress is not None:
-                progress(done, len(wanted))
+        threads = max(1, thread_count() // workers)
+        with ray_session(address, cores=workers * threads) as ray:  # without Ray, the folder stays as it was
+            check_cores(ray, workers, threads)
+            _write_plan(target, plan)
+            tasks = [(path, ids, n, options) for path, ids in missing]
+            made = map_model(place, write_part, tasks, workers=workers, address=address, n_threads=threads)
+            for (_, ids), _ in zip(missing, made, strict=True):
+                done += len(ids)
+                if progress is not None:
+                    progress(done, len(wanted))
     return sum(int(pl.scan_parquet(path).select(pl.len()).collect().item()) for path, _ in parts)
 
 
@@ -96,9 +104,25 @@ def _digest(ids: Array) -> str:
     return hashlib.sha256(json.dumps(ids.tolist()).encode()).hexdigest()
 
 
-def _claim(out: Path, plan: dict[str, Any]) -> None:
-    """Write what the parts will be of, or check that it is what they are of."""
-    said = json.loads(json.dumps(plan, default=str))
+def _is_sound(part: Path) -> bool:
+    """Return whether a part is there and can be read; one that is damaged is made again, with a warning."""
+    if not part.exists():
+        return False
+    try:
+        pl.read_parquet(part)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        warnings.warn(f"{part}: is damaged ({_line(error)}); it is made again", RecoveryWarning, stacklevel=3)
+        return False
+    return True
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:100]
+
+
+def _check_plan(out: Path, plan: dict[str, Any]) -> None:
+    """Check that a folder is free, or that its parts are of the same plan."""
+    said = _written(plan)
     path = out / PLAN
     if path.exists():
         try:
@@ -110,5 +134,13 @@ def _claim(out: Path, plan: dict[str, Any]) -> None:
             raise DataError(f"{out}: holds parts of a run with other {', '.join(different)}; name another folder")
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"{out}: holds something else than parts of lists; name a new folder")
-    else:
-        write_text(path, json.dumps(said, indent=1) + "\n")
+
+
+def _write_plan(out: Path, plan: dict[str, Any]) -> None:
+    write_text(out / PLAN, json.dumps(_written(plan), indent=1) + "\n")
+
+
+def _written(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan as JSON holds it."""
+    found: dict[str, Any] = json.loads(json.dumps(plan, default=str))
+    return found

@@ -127,8 +127,24 @@ def partition(train: Interactions, workers: int) -> list[int]:
     cuts = np.searchsorted(train.indptr, wanted)
     cuts[0], cuts[-1] = 0, train.n_users
     if (np.diff(train.indptr[cuts]) == 0).any():
-        raise ParameterError(f"workers={workers}: {train!r} are too few for so many workers; take fewer")
+        cuts[1:-1] = _moved_back(cuts, np.flatnonzero(train.per_user), f"workers={workers}: {train!r}")
     return [int(cut) for cut in cuts]
+
+
+def _moved_back(cuts: IntArray, active: IntArray, source: str) -> IntArray:
+    """Return the inner cuts, moved back where a user has more than a fair part, so that each part has positives.
+
+    Examples
+    --------
+    >>> _moved_back(np.array([0, 2, 2, 4]), np.arange(4), "four users").tolist()
+    [1, 2]
+    """
+    parts = np.arange(len(cuts))
+    if len(active) < parts[-1]:
+        raise ParameterError(f"{source} are too few for so many workers; take fewer")
+    before = np.searchsorted(active, cuts)  # users with positives before each cut
+    spare = np.minimum.accumulate((before - parts)[::-1])[::-1]
+    return active[(np.maximum(spare, 0) + parts)[1:-1]]
 
 
 def _job(

@@ -28,7 +28,7 @@ __version__ = version()
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module; the error for a missing one names the extra that installs it.
+    """Import an optional module; the error for one that is missing or broken names the extra that installs it.
 
     Parameters
     ----------
@@ -48,10 +48,11 @@ def require(module: str, extra: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
-            raise  # the module is installed, but one of its own dependencies is not
-        raise MissingExtraError(f"{error.name} is not installed: {install_command(extra)}") from None
+    except ImportError as error:
+        package = module.partition(".")[0]
+        missing = isinstance(error, ModuleNotFoundError) and error.name == package
+        why = "is not installed" if missing else f"cannot be imported ({' '.join(str(error).split())[:200]})"
+        raise MissingExtraError(f"{package} {why}: {install_command(extra)}") from None
 
 
 @cache
