@@ -17,7 +17,7 @@ from dpcml.data.datasets import DATASETS, load_dataset
 from dpcml.data.interactions import Interactions
 from dpcml.data.items import ItemTable, as_integer, id_array, positions
 from dpcml.data.shards import Shards, is_shards
-from dpcml.data.split import Split, split_by
+from dpcml.data.split import SPLITS, Split, split_by
 from dpcml.evaluation.evaluate import evaluate
 from dpcml.evaluation.protocol import PROTOCOLS, select
 from dpcml.evaluation.ranks import Ranks, rank_held_out
@@ -32,6 +32,7 @@ from dpcml.training.checkpoint import FILE, PREVIOUS, Checkpoint
 from dpcml.training.progress import working
 from dpcml.training.tracking import Tracker
 from dpcml.training.trainer import History
+from dpcml.utils.checks import choice
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
 from dpcml.utils.files import full_path
 from dpcml.utils.names import renamed
@@ -82,6 +83,7 @@ class DataSource:
         'last'
         """
         if not is_shards(self.data):
+            choice("split", how, tuple(SPLITS))
             return how
         rule = Shards.open(self.data).manifest["split"]["rule"]
         if how not in ("ratio", SHARDS):

@@ -134,7 +134,7 @@ def test_threads_do_not_change_the_bits(folder):
     [
         (["--model", "dpcml3"], "unknown model or preset 'dpcml3': did you mean 'dpcml"),
         (["--model", "eaze"], "did you mean 'ease'?"),
-        (["--set", "lerning_rate=1"], "no parameter 'lerning_rate': did you mean 'dpcml__learning_rate'?"),
+        (["--set", "lerning_rate=1"], "no parameter 'lerning_rate': did you mean 'learning_rate'?"),
         (["--model", "ease", "--set", "l3=1"], "EASE has no parameter 'l3'"),
         (["--set", "diversity=[0.5, 0.1]"], "the lower bound must not exceed the upper one"),
         (["--set", 'diversity=["a", 0.1]'], "diversity="),

@@ -94,8 +94,6 @@ def train(
 
         # Before the other imports, which take as long as a process takes to start.
         compiles = not parameters and "model" not in asked and engine == "local" and start_warmup()
-        if compiles and not quiet:
-            note("first training here: kernels are compiled meanwhile, once")
         from dpcml.models import RECOMMENDED
         from dpcml.storage import CARD, free_place
         from dpcml.training.tracking import make_tracker
@@ -113,6 +111,10 @@ def train(
         )
     replaces = (free_place(folder) / CARD).exists()
     source = DataSource(asked["data"], {**asked.get("reading", {}), **reading})
+    if not everything:
+        source.split_rule(asked.get("split", "ratio"), asked.get("split_seed", 0))  # tells mistakes before it reads
+    if compiles and not quiet:
+        note("first training here: kernels are compiled meanwhile, once")
     catalogue = _catalogue(source.options) if cold_items else None
     with bytes_bar(source.data) as progress:
         interactions = source.read(progress)
