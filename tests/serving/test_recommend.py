@@ -35,6 +35,20 @@ def test_one_user_gets_what_the_library_gives(client, model, mix):
     assert [one["id"] for one in items[0]["reason"]["liked"]] == list(reasons[0].liked)
 
 
+def test_lists_are_mixed_by_what_is_asked_for(client, model):
+    users, history = list(range(40)), model.train_.of(9).tolist()
+    wanted = {by: model.recommend(users, mix=1.0, mix_by=by)[0].tolist() for by in ("categories", "interests")}
+    assert wanted["categories"] != wanted["interests"]
+    for by, lists in wanted.items():
+        options = {"mix": 1, "mix_by": by}
+        assert [ids(client.post(f"{API}/recommend", json={"user": user, **options})) for user in users] == lists
+        batch = client.post(f"{API}/recommend/batch", json={"users": users, **options}).json()["lists"]
+        assert [[item["id"] for item in one["items"]] for one in batch] == lists
+        new = client.post(f"{API}/recommend/new", json={"history": history, **options})
+        assert ids(new) == model.recommend_new(history, mix=1.0, mix_by=by)[0].tolist()
+    assert ids(client.post(f"{API}/recommend", json={"user": 3, "mix": 1})) == wanted["categories"][3]
+
+
 def test_ids_may_be_texts(client):
     body = {"n": 3}
     assert ids(client.post(f"{API}/recommend", json={**body, "user": "7"})) == ids(
@@ -123,7 +137,10 @@ def test_popular_items_say_so(client, model):
     assert answer["popular"] is True
 
 
-@pytest.mark.parametrize("options", [{}, {"explain": True}, {"mix": 0.7}, {"mix": 0.7, "explain": True, "n": 5}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"explain": True}, {"mix": 0.7}, {"mix": 0.7, "explain": True, "n": 5}, {"mix": 0.7, "mix_by": "categories"}],
+)
 @pytest.mark.parametrize("name", ["dpcml", "blend"])
 def test_lists_that_are_made_together_are_those_of_each(models, serve, name, options):
     client, model = serve(models[name]), load(models[name])
@@ -172,6 +189,13 @@ BAD = {
     "many filters": ("recommend", {"user": 1, "where": {f"k{k}": "a" for k in range(21)}}, 422, "at most 20 items"),
     "long word": ("recommend", {"user": 1, "where": {"title": "a" * 513}}, 422, "at most 512 characters"),
     "dial": ("recommend", {"user": 1, "mix": 1.5}, 422, "mix: "),
+    "mixed by what": ("recommend", {"user": 1, "mix_by": "genres"}, 422, "mix_by: Input should be 'categories' or"),
+    "mixed by nothing": (
+        "recommend?model=compare",
+        {"user": 1, "mix": 1, "mix_by": "interests"},
+        422,
+        "knows no interests to mix",
+    ),
     "unknown model": ("recommend?model=third", {"user": 1}, 404, "there is no model 'third'"),
     "a list": ("recommend", [1], 422, "body: "),
 }

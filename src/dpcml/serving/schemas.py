@@ -62,6 +62,11 @@ class RecommendOptions(BaseModel):
         le=1,
         description="0: best scores only; the larger, the more items from outside the user's largest interest.",
     )
+    mix_by: Literal["categories", "interests"] | None = Field(
+        None,
+        description="What an interest is: categories of the items, or interests, the vectors of a user, which the"
+        " capabilities of a model tell of. By default categories where the items have them.",
+    )
     explain: StrictBool = Field(False, description="Give a reason for each item.")
     exclude: Annotated[list[Id], Field(max_length=MAX_CANDIDATES)] | None = Field(
         None, description="Ids of items that must not be recommended."
@@ -190,7 +195,10 @@ class FeedbackRequest(BaseModel):
 
     model_config = _example(user=7, item=12, action="like")
 
-    user: Id = Field(description="A user of the training data, or somebody new.")
+    user: Id = Field(
+        description="A user of the training data, or somebody new: a whole number if the user ids of the model are whole"
+        " numbers, else a text without control characters."
+    )
     item: Id
     action: Literal["like", "dislike", "hide", "clear"] = Field(
         description="like: part of the history; dislike: no part of it, and not recommended; hide: not recommended;"
