@@ -196,8 +196,8 @@ class FeedbackRequest(BaseModel):
     model_config = _example(user=7, item=12, action="like")
 
     user: Id = Field(
-        description="A user of the training data, or somebody new: a whole number if the user ids of the model are whole"
-        " numbers, else a text without control characters."
+        description="A user of the training data, or somebody new: a whole number if the user ids of the model are"
+        " whole numbers, else a text without control characters."
     )
     item: Id
     action: Literal["like", "dislike", "hide", "clear"] = Field(
