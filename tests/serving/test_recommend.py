@@ -1,5 +1,6 @@
 """Recommendations over HTTP are those of the library, and bad requests are told why."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -175,7 +176,13 @@ BAD = {
     "n = 10^9": ("recommend", {"user": 1, "n": 10**9}, 422, "n: "),
     "n is text": ("recommend", {"user": 1, "n": "5"}, 422, "n: "),
     "no user": ("recommend", {}, 422, "user: Field required"),
-    "user is no id": ("recommend", {"user": True}, 422, "user"),
+    "user is no id": ("recommend", {"user": True}, 422, "user: should be an id: a whole number, or a text of 1 to 512"),
+    "user is null": ("recommend", {"user": None}, 422, "user: should be an id: "),
+    "user is a list": ("recommend", {"user": [1]}, 422, "user: should be an id: "),
+    "user is empty": ("recommend", {"user": ""}, 422, "user: should be an id: "),
+    "two are no ids": ("recommend/new", {"history": [1, None, []]}, 422, "history.1, history.2: should be an id: "),
+    "unknown parameter": ("recommend?n=3", {"user": 1}, 422, "n: no such parameter in the address; known: model"),
+    "unknown parameters": ("reload?now=1&b=2", {}, 422, "b, now: no such parameter in the address; this path has none"),
     "unknown field": ("recommend", {"user": 1, "N": 5}, 422, "N: Extra inputs"),
     "too many": ("recommend/batch", {"users": [1] * 1001}, 422, "users: "),
     "too many items": ("recommend/batch", {"users": [1] * 200, "n": 1000}, 422, "at most 100,000"),
@@ -185,9 +192,14 @@ BAD = {
     "unknown category": ("recommend", {"user": 1, "where": {"category": "Nix"}}, 422, "no item has the category 'Nix'"),
     "no such title": ("recommend", {"user": 1, "where": {"title": "qqq"}}, 422, "no item is left"),
     "unknown filter": ("recommend", {"user": 1, "where": {"colour": "red"}}, 422, "colour"),
-    "many words": ("recommend", {"user": 1, "where": {"title": ["a"] * 101}}, 422, "should have at most 100 items"),
+    "many words": ("recommend", {"user": 1, "where": {"title": ["a"] * 101}}, 422, "or a list of at most 100 of them"),
     "many filters": ("recommend", {"user": 1, "where": {f"k{k}": "a" for k in range(21)}}, 422, "at most 20 items"),
-    "long word": ("recommend", {"user": 1, "where": {"title": "a" * 513}}, 422, "at most 512 characters"),
+    "long word": (
+        "recommend",
+        {"user": 1, "where": {"title": "a" * 513}},
+        422,
+        "where.title: should be a text of at most 512 characters",
+    ),
     "dial": ("recommend", {"user": 1, "mix": 1.5}, 422, "mix: "),
     "mixed by what": ("recommend", {"user": 1, "mix_by": "genres"}, 422, "mix_by: Input should be 'categories' or"),
     "mixed by nothing": (
@@ -209,7 +221,17 @@ def test_bad_requests_are_told_why(client, case):
     problem = answer.json()
     assert set(problem) == {"error", "reason", "hint"}
     assert reason in problem["reason"]
+    assert not re.search("function-|constrained-str|Value error", problem["reason"])
     assert problem["hint"]
+
+
+@pytest.mark.parametrize("path", ["items", "users", "map", "model", "interests?user=1", "similar/items?item=1"])
+def test_unknown_parameters_in_the_address_are_refused(client, path):
+    assert client.get(f"{API}/{path}").status_code == 200
+    answer = client.get(f"{API}/{path}{'&' if '?' in path else '?'}size=2")
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid")
+    assert answer.json()["reason"].startswith("size: no such parameter in the address; ")
+    assert client.get(f"{API}/items?q=a&n=2").json()["reason"].endswith("known: id, limit, model, q")
 
 
 def test_what_is_not_known_is_listed_and_the_rest_answered(client, model):
