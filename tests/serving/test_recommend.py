@@ -201,6 +201,8 @@ BAD = {
         "where.title: should be a text of at most 512 characters",
     ),
     "dial": ("recommend", {"user": 1, "mix": 1.5}, 422, "mix: "),
+    "dial is true": ("recommend", {"user": 1, "mix": True}, 422, "mix: Input should be a valid number"),
+    "dial is text": ("recommend", {"user": 1, "mix": "0.5"}, 422, "mix: Input should be a valid number"),
     "mixed by what": ("recommend", {"user": 1, "mix_by": "genres"}, 422, "mix_by: Input should be 'categories' or"),
     "mixed by nothing": (
         "recommend?model=compare",

@@ -86,6 +86,7 @@ class RecommendOptions(BaseModel):
         0.0,
         ge=0,
         le=1,
+        strict=True,  # no "0.5" and no true
         description="0: best scores only; the larger, the more items from outside the user's largest interest.",
     )
     mix_by: Literal["categories", "interests"] | None = Field(
