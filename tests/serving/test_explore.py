@@ -23,6 +23,18 @@ def test_interests_cover_the_history_and_lie_on_the_map(client, model):
     assert all(len(one["place"]) == 2 and max(map(abs, one["place"])) <= 1 for one in found)
 
 
+def test_names_of_interests_have_no_category_in_common(client):
+    categories = set(client.get(f"{API}/model").json()["models"][0]["categories"])
+    named = 0
+    for user in range(200):
+        found = client.get(f"{API}/interests", params={"user": user}).json()["interests"]
+        parts = [part for one in found for part in one["name"].split(", like ")[0].split(" / ")]
+        own = [part for part in parts if part in categories]
+        assert len(own) == len(set(own)), [one["name"] for one in found]
+        named += len(own)
+    assert named > 200
+
+
 def test_interests_of_somebody_new(client, model):
     history = model.train_.of(9).tolist()
     found = client.post(f"{API}/interests/new", json={"history": history}).json()["interests"]

@@ -8,13 +8,14 @@ import httpx
 import numpy as np
 import pytest
 
-from dpcml import load
+from dpcml import Interactions, ItemKNN, load, save
 from dpcml.feedback import Feedback, FeedbackJournal, read_journal
 from dpcml.retrieval.request import UserBatch
 from dpcml.serving.feedback import FeedbackStore
 from dpcml.serving.model_store import LoadedModel
 from dpcml.serving.settings import ServeSettings
 from dpcml.utils.errors import DataError
+from dpcml.workflow import update_saved
 
 API = "/api/v1"
 TOKEN = "a-token-for-the-tests"
@@ -73,43 +74,43 @@ def test_a_dislike_leaves_the_history(taking, models):
 
 
 def test_somebody_new_gets_lists_after_a_like(taking, models):
-    body, nothing = {"user": "somebody new"}, {"items": [], "unknown": {"users": ["somebody new"]}}
+    body, nothing = {"user": 1000}, {"items": [], "unknown": {"users": [1000]}}
     assert taking.post(f"{API}/recommend", json=body).json() == nothing
-    say(taking, "somebody new", 3, "hide")
+    say(taking, 1000, 3, "hide")
     assert taking.post(f"{API}/recommend", json=body).json() == nothing
-    say(taking, "somebody new", 5, "like")
+    say(taking, 1000, 5, "like")
     expected = load(models["dpcml"]).recommend_new([5], n=11)[0].tolist()
-    assert ids(taking, "somebody new") == [one for one in expected if one != 3][:10]
+    assert ids(taking, 1000) == [one for one in expected if one != 3][:10]
 
 
 @pytest.mark.parametrize("action", ["hide", "dislike"])
 def test_somebody_new_without_a_like_is_never_shown_what_they_do_not_want(taking, action):
-    popular = ids(taking, "newbie", on_unknown="popular")
-    say(taking, "newbie", popular[0], action)
-    assert ids(taking, "newbie", on_unknown="popular", n=9) == popular[1:]
-    assert ids(taking, "another", on_unknown="popular") == popular
+    popular = ids(taking, 1001, on_unknown="popular")
+    say(taking, 1001, popular[0], action)
+    assert ids(taking, 1001, on_unknown="popular", n=9) == popular[1:]
+    assert ids(taking, 1002, on_unknown="popular") == popular
 
 
 def test_somebody_new_without_a_like_is_one_of_the_unknown_users_of_a_batch(taking, models):
     model = load(models["dpcml"])
-    popular = ids(taking, "newbie", on_unknown="popular")
-    say(taking, "newbie", popular[0], "hide")
+    popular = ids(taking, 1001, on_unknown="popular")
+    say(taking, 1001, popular[0], "hide")
     say(taking, 8, int(model.recommend(8)[0][0]), "hide")
-    body = {"users": ["newbie", 0, "nobody", 8], "n": 9}
+    body = {"users": [1001, 0, 1003, 8], "n": 9}
     answer = taking.post(f"{API}/recommend/batch", json=body).json()
     assert [one["user"] for one in answer["lists"]] == [0, 8]
-    assert answer["unknown"] == {"users": ["newbie", "nobody"]}
+    assert answer["unknown"] == {"users": [1001, 1003]}
     answer = taking.post(f"{API}/recommend/batch", json={**body, "on_unknown": "popular"}).json()
     lists = {one["user"]: [item["id"] for item in one["items"]] for one in answer["lists"]}
     assert lists == {
-        "newbie": popular[1:],
+        1001: popular[1:],
         0: model.recommend(0, n=9)[0].tolist(),
-        "nobody": popular[:9],
+        1003: popular[:9],
         8: model.recommend(8)[0][1:].tolist(),
     }
     assert [one.get("popular", False) for one in answer["lists"]] == [True, False, True, False]
-    assert answer["unknown"] == {"users": ["newbie", "nobody"]}
-    answer = taking.post(f"{API}/recommend/batch", json={"users": [0, "newbie"], "on_unknown": "error"})
+    assert answer["unknown"] == {"users": [1001, 1003]}
+    answer = taking.post(f"{API}/recommend/batch", json={"users": [0, 1001], "on_unknown": "error"})
     assert (answer.status_code, answer.json()["error"]) == (404, "unknown_id")
 
 
@@ -198,6 +199,9 @@ def test_it_is_behind_the_token(models, serve, tmp_path):
         ({"user": 7, "item": 5, "action": "love"}, 422),
         ({"user": 7, "action": "like"}, 422),
         ({"user": "", "item": 5, "action": "like"}, 422),
+        ({"user": "zoe", "item": 5, "action": "like"}, 422),
+        ({"user": "007", "item": 5, "action": "hide"}, 422),
+        ({"user": 10**30, "item": 5, "action": "like"}, 422),
         ({"user": 7, "item": 5, "action": "like", "more": 1}, 422),
     ],
 )
@@ -206,6 +210,27 @@ def test_bad_feedback_is_told_why_and_not_kept(taking, tmp_path, body, status):
     assert answer.status_code == status
     assert answer.json()["reason"]
     assert read_journal(tmp_path / "journal") == ([], 0)
+
+
+@pytest.mark.parametrize("user", ["a\nb", "a\x7f"])
+def test_ids_with_control_characters_are_refused(world, serve, tmp_path, user):
+    named = Interactions.from_csr(world.csr, user_ids=[f"user {k}" for k in range(world.n_users)])
+    client = serve(save(ItemKNN().fit(named), tmp_path / "named"), ServeSettings(feedback=tmp_path / "journal"))
+    say(client, "zoë", 5, "like")
+    answer = client.post(f"{API}/feedback", json={"user": user, "item": 5, "action": "like"})
+    assert answer.status_code == 422
+    assert "control characters" in answer.json()["reason"]
+    assert len(read_journal(tmp_path / "journal")[0]) == 1
+
+
+def test_what_is_accepted_can_be_learned(taking, models, tmp_path):
+    new = 10**6
+    answer = taking.post(f"{API}/feedback", json={"user": "zoe", "item": 5, "action": "like"})
+    assert "user ids of this model are whole numbers" in answer.json()["reason"]
+    for user in (new, str(new + 1), -1):
+        say(taking, user, 5, "like")
+    summary = update_saved(models["dpcml"], tmp_path / "journal", tmp_path / "newer", epochs=0)
+    assert (summary["new_users"], summary["foreign"]) == (3, 0)
 
 
 def test_a_full_journal_is_told_so(models, serve, tmp_path):

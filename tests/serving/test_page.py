@@ -112,9 +112,15 @@ def expected(model, ids):
 
 
 def _whose_list_changes(model):
-    """Return a user with several interests, into whose list the dial brings something."""
-    before, after = (model.recommend(np.arange(200), n=12, mix=mix)[0] for mix in (0.0, 1.0))
-    return next(u for u in range(200) if set(before[u]) != set(after[u]) and len(model.interests(u)) > 1)
+    """Return a user with several interests, into whose list the dial brings what categories would not bring."""
+    before, *mixed = (
+        [set(one) for one in model.recommend(np.arange(200), n=12, mix=mix, mix_by=by)[0].tolist()]
+        for mix, by in ((0, None), (1, "interests"), (1, "categories"))
+    )
+    lists = zip(before, *mixed, strict=True)
+    return next(
+        u for u, (old, new, other) in enumerate(lists) if new not in (old, other) and len(model.interests(u)) > 1
+    )
 
 
 def test_search_and_pick_a_user_with_the_keyboard(client, opened, model):
@@ -184,13 +190,13 @@ def test_interests_are_groups_with_items_shares_and_recommendations(client, open
     expect(first.locator(".chips li:visible")).to_have_count(len(groups[0].items))
 
 
-def test_the_dial_mixes_the_list(client, opened, model):
+def test_the_dial_mixes_the_list_by_the_interests_that_the_page_shows(client, opened, model):
     user = _whose_list_changes(model)
     page = opened(client, f"#user={user}")
     shows(page, expected(model, model.recommend(user, n=12)[0]))
     page.focus("#mix")
     page.keyboard.press("End")
-    wanted = expected(model, model.recommend(user, n=12, mix=1.0)[0])
+    wanted = expected(model, model.recommend(user, n=12, mix=1.0, mix_by="interests")[0])
     expect(page.locator(".list .what strong")).to_have_text(wanted)
     expect(page.locator("#mix")).to_have_attribute("aria-valuetext", re.compile("mostly smaller interests"))
     expect(page).to_have_url(re.compile("mix=1"))
@@ -225,7 +231,7 @@ def test_someone_new_is_composed_by_clicking_and_searching(client, opened, model
 
 def test_what_was_composed_is_in_the_address(client, opened, model):
     page = opened(client, "#like=5&like=17&hide=3&mix=0.5&like=no+such+item")
-    wanted = expected(model, model.recommend_new([5, 17], n=12, mix=0.5, exclude=[3])[0])
+    wanted = expected(model, model.recommend_new([5, 17], n=12, mix=0.5, mix_by="interests", exclude=[3])[0])
     shows(page, wanted)
     expect(page.locator("#liked button")).to_have_count(2)
     expect(page.locator("#mix")).to_have_value("0.5")
@@ -257,7 +263,7 @@ def test_the_effect_of_the_dial_is_seen_without_scrolling(client, opened, model,
     titles(page)
     page.focus("#mix")
     page.keyboard.press("End")
-    before, after = (expected(model, model.recommend(user, n=12, mix=mix)[0]) for mix in (0, 1))
+    before, after = (expected(model, model.recommend(user, n=12, mix=mix, mix_by="interests")[0]) for mix in (0, 1))
     came = [title for title in after if title not in before]
     left = [title for title in before if title not in after]
     expect(page.locator(".change.in .row-name")).to_have_text(f"Came {len(came)}")

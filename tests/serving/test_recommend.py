@@ -1,5 +1,6 @@
 """Recommendations over HTTP are those of the library, and bad requests are told why."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -33,6 +34,20 @@ def test_one_user_gets_what_the_library_gives(client, model, mix):
     assert items[0]["title"] == model.train_.items.title(items[0]["id"])
     assert items[0]["categories"] == model.train_.items.attributes.of(items[0]["id"])
     assert [one["id"] for one in items[0]["reason"]["liked"]] == list(reasons[0].liked)
+
+
+def test_lists_are_mixed_by_what_is_asked_for(client, model):
+    users, history = list(range(40)), model.train_.of(9).tolist()
+    wanted = {by: model.recommend(users, mix=1.0, mix_by=by)[0].tolist() for by in ("categories", "interests")}
+    assert wanted["categories"] != wanted["interests"]
+    for by, lists in wanted.items():
+        options = {"mix": 1, "mix_by": by}
+        assert [ids(client.post(f"{API}/recommend", json={"user": user, **options})) for user in users] == lists
+        batch = client.post(f"{API}/recommend/batch", json={"users": users, **options}).json()["lists"]
+        assert [[item["id"] for item in one["items"]] for one in batch] == lists
+        new = client.post(f"{API}/recommend/new", json={"history": history, **options})
+        assert ids(new) == model.recommend_new(history, mix=1.0, mix_by=by)[0].tolist()
+    assert ids(client.post(f"{API}/recommend", json={"user": 3, "mix": 1})) == wanted["categories"][3]
 
 
 def test_ids_may_be_texts(client):
@@ -123,7 +138,10 @@ def test_popular_items_say_so(client, model):
     assert answer["popular"] is True
 
 
-@pytest.mark.parametrize("options", [{}, {"explain": True}, {"mix": 0.7}, {"mix": 0.7, "explain": True, "n": 5}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"explain": True}, {"mix": 0.7}, {"mix": 0.7, "explain": True, "n": 5}, {"mix": 0.7, "mix_by": "categories"}],
+)
 @pytest.mark.parametrize("name", ["dpcml", "blend"])
 def test_lists_that_are_made_together_are_those_of_each(models, serve, name, options):
     client, model = serve(models[name]), load(models[name])
@@ -158,7 +176,13 @@ BAD = {
     "n = 10^9": ("recommend", {"user": 1, "n": 10**9}, 422, "n: "),
     "n is text": ("recommend", {"user": 1, "n": "5"}, 422, "n: "),
     "no user": ("recommend", {}, 422, "user: Field required"),
-    "user is no id": ("recommend", {"user": True}, 422, "user"),
+    "user is no id": ("recommend", {"user": True}, 422, "user: should be an id: a whole number, or a text of 1 to 512"),
+    "user is null": ("recommend", {"user": None}, 422, "user: should be an id: "),
+    "user is a list": ("recommend", {"user": [1]}, 422, "user: should be an id: "),
+    "user is empty": ("recommend", {"user": ""}, 422, "user: should be an id: "),
+    "two are no ids": ("recommend/new", {"history": [1, None, []]}, 422, "history.1, history.2: should be an id: "),
+    "unknown parameter": ("recommend?n=3", {"user": 1}, 422, "n: no such parameter in the address; known: model"),
+    "unknown parameters": ("reload?now=1&b=2", {}, 422, "b, now: no such parameter in the address; this path has none"),
     "unknown field": ("recommend", {"user": 1, "N": 5}, 422, "N: Extra inputs"),
     "too many": ("recommend/batch", {"users": [1] * 1001}, 422, "users: "),
     "too many items": ("recommend/batch", {"users": [1] * 200, "n": 1000}, 422, "at most 100,000"),
@@ -168,10 +192,24 @@ BAD = {
     "unknown category": ("recommend", {"user": 1, "where": {"category": "Nix"}}, 422, "no item has the category 'Nix'"),
     "no such title": ("recommend", {"user": 1, "where": {"title": "qqq"}}, 422, "no item is left"),
     "unknown filter": ("recommend", {"user": 1, "where": {"colour": "red"}}, 422, "colour"),
-    "many words": ("recommend", {"user": 1, "where": {"title": ["a"] * 101}}, 422, "should have at most 100 items"),
+    "many words": ("recommend", {"user": 1, "where": {"title": ["a"] * 101}}, 422, "or a list of at most 100 of them"),
     "many filters": ("recommend", {"user": 1, "where": {f"k{k}": "a" for k in range(21)}}, 422, "at most 20 items"),
-    "long word": ("recommend", {"user": 1, "where": {"title": "a" * 513}}, 422, "at most 512 characters"),
+    "long word": (
+        "recommend",
+        {"user": 1, "where": {"title": "a" * 513}},
+        422,
+        "where.title: should be a text of at most 512 characters",
+    ),
     "dial": ("recommend", {"user": 1, "mix": 1.5}, 422, "mix: "),
+    "dial is true": ("recommend", {"user": 1, "mix": True}, 422, "mix: Input should be a valid number"),
+    "dial is text": ("recommend", {"user": 1, "mix": "0.5"}, 422, "mix: Input should be a valid number"),
+    "mixed by what": ("recommend", {"user": 1, "mix_by": "genres"}, 422, "mix_by: Input should be 'categories' or"),
+    "mixed by nothing": (
+        "recommend?model=compare",
+        {"user": 1, "mix": 1, "mix_by": "interests"},
+        422,
+        "knows no interests to mix",
+    ),
     "unknown model": ("recommend?model=third", {"user": 1}, 404, "there is no model 'third'"),
     "a list": ("recommend", [1], 422, "body: "),
 }
@@ -185,7 +223,17 @@ def test_bad_requests_are_told_why(client, case):
     problem = answer.json()
     assert set(problem) == {"error", "reason", "hint"}
     assert reason in problem["reason"]
+    assert not re.search("function-|constrained-str|Value error", problem["reason"])
     assert problem["hint"]
+
+
+@pytest.mark.parametrize("path", ["items", "users", "map", "model", "interests?user=1", "similar/items?item=1"])
+def test_unknown_parameters_in_the_address_are_refused(client, path):
+    assert client.get(f"{API}/{path}").status_code == 200
+    answer = client.get(f"{API}/{path}{'&' if '?' in path else '?'}size=2")
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid")
+    assert answer.json()["reason"].startswith("size: no such parameter in the address; ")
+    assert client.get(f"{API}/items?q=a&n=2").json()["reason"].endswith("known: id, limit, model, q")
 
 
 def test_what_is_not_known_is_listed_and_the_rest_answered(client, model):

@@ -134,14 +134,18 @@ def test_answers_are_sent_at_once():
         (["--token-file", "none"], "cannot be read"),
         (["--compare", "none"], "there is no such folder"),
         (["--host", "203.0.113.7"], "cannot listen there"),
+        (["--port", "0", "--feedback", "items.csv"], "is no feedback journal"),
+        (["--port", "0", "--feedback", "."], "the feedback journal cannot be opened (Is a directory)"),
     ],
 )
 def test_bad_options_are_bad_input(models, monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "items.csv").write_text("id,title\n1,Alien\n")
     folder = str(models["dpcml"]) if options else "none"
     result = CliRunner().invoke(app, ["serve", folder, *options])
     assert result.exit_code == 2, result.output
     assert message in result.output
+    assert "serving" not in result.output
 
 
 def test_an_open_address_without_token_is_warned_of(models):

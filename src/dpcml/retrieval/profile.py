@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PRIOR = 2.0  # items with the usual categories that are added to each interest: a single item proves little
 LEAST = 2  # items of an interest that must have a category, for the category to be in its name
-TYPICAL = 0.3  # and this share of its items
+TYPICAL = 0.3  # and this share of its items, of the nearer ones and of all
 USUAL_LIFT = 1.1  # lift over all likes that a category needs at least: what everybody likes is no name
 LIFT = 1.5  # product of the lifts over all likes and over the other interests that it needs
 CORE = 10  # an interest gets its name from the nearer half of its items, and from all if they are this few
@@ -59,6 +59,8 @@ def distinctive_categories(
 
     A category distinguishes a group if several of its most typical items have it, and more of them than among all
     likes. Its strength is its share of them times the logarithms of its lifts over all likes and over the other groups.
+    It distinguishes one group only, so that names have nothing in common: each group first gets one category, the
+    strongest pair of group and category first; the others then go where they are strongest.
 
     Parameters
     ----------
@@ -76,11 +78,19 @@ def distinctive_categories(
     >>> films = ItemTable(np.arange(10), attributes=Attributes.from_sets(kinds))
     >>> [list(found) for found in distinctive_categories([np.arange(3), np.arange(3, 6), np.arange(6, 10)], films)]
     [['War'], ['Crime'], []]
+
+    Both groups below are full of war films; it is the second one's only category.
+
+    >>> kinds = [{"Crime", "War"}] * 4 + [{"War"}] * 4 + [{"Drama"}] * 8
+    >>> films = ItemTable(np.arange(16), attributes=Attributes.from_sets(kinds))
+    >>> [list(found) for found in distinctive_categories([np.arange(4), np.arange(4, 8), np.arange(8, 16)], films)]
+    [['Crime'], ['War'], ['Drama']]
     """
     attributes = table.attributes
     if attributes is None or not len(attributes.names) or not groups:
         return [{} for _ in groups]
     usual = np.maximum(usual_shares(table) if usual is None else usual, RARE)
+    frequent = _counts(groups, attributes) >= TYPICAL * np.array([[len(group)] for group in groups])
     groups = [group[: max(CORE, len(group) // 2)] for group in groups]
     counts = _counts(groups, attributes)  # (groups, categories)
     sizes = np.array([[len(group)] for group in groups])
@@ -88,11 +98,25 @@ def distinctive_categories(
     others = (counts.sum(axis=0) - counts + PRIOR * usual) / (sizes.sum() - sizes + PRIOR)
     lifts = share / usual * (share / others)
     strength = np.round(share * np.log(lifts), 9)  # equal ones keep the order of the alphabet
-    kept = (counts >= LEAST) & (counts >= TYPICAL * sizes) & (share >= USUAL_LIFT * usual) & (lifts >= LIFT)
-    found: list[dict[str, float]] = [{} for _ in groups]
-    for group, k in zip(*(part.tolist() for part in np.nonzero(kept)), strict=True):
-        found[group][str(attributes.names[k])] = float(strength[group, k])
-    return [dict(sorted(one.items(), key=lambda pair: -pair[1])) for one in found]
+    kept = frequent & (counts >= LEAST) & (counts >= TYPICAL * sizes) & (share >= USUAL_LIFT * usual) & (lifts >= LIFT)
+    return [
+        {str(attributes.names[k]): float(strength[group, k]) for k in own}
+        for group, own in enumerate(_shared_out(np.where(kept, strength, -np.inf)))
+    ]
+
+
+def _shared_out(strength: FloatArray) -> list[list[int]]:
+    """Return the categories that each group gets, the strongest first; minus infinity where it cannot have one."""
+    order = np.argsort(-strength, axis=None, kind="stable")[: np.count_nonzero(np.isfinite(strength))]
+    pairs = [divmod(pair, strength.shape[1]) for pair in order.tolist()]
+    found: list[list[int]] = [[] for _ in strength]
+    taken = set[int]()
+    for most in (1, strength.shape[1]):
+        for group, k in pairs:
+            if k not in taken and len(found[group]) < most:
+                found[group].append(k)
+                taken.add(k)
+    return found
 
 
 def interest_names(
@@ -164,7 +188,7 @@ class Interest:
         Share of the user's liked items.
     name
         The category that distinguishes it from what everybody likes and from the user's other interests, or two; its
-        most typical items if there is none. No two interests of a user have the same name.
+        most typical items if there is none. No two interests of a user have a category of their names in common.
     items
         External ids of its liked items, nearest first.
     categories

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Security
+from fastapi import Depends, FastAPI, Security
 from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
@@ -25,6 +25,7 @@ from dpcml.serving.middleware import RequestMiddleware, bearer
 from dpcml.serving.model_store import ModelStore
 from dpcml.serving.monitoring import Metrics, log_event
 from dpcml.serving.routes import explore, recommend, server
+from dpcml.serving.routes.responses import known_parameters
 from dpcml.serving.schemas import ErrorResponse
 from dpcml.serving.settings import ServeSettings
 from dpcml.serving.work import Pools, WorkPool
@@ -87,9 +88,8 @@ def create_app(
         lifespan=_lifespan,
     )
     guards = [] if settings.token is None else [Security(bearer)]
-    for routes in (recommend, explore):
-        app.include_router(routes.router, prefix=API, responses=ERRORS, dependencies=guards)
-    app.include_router(server.api, prefix=API, responses=ERRORS, dependencies=guards)
+    for router in (recommend.router, explore.router, server.api):
+        app.include_router(router, prefix=API, responses=ERRORS, dependencies=[*guards, Depends(known_parameters)])
     app.include_router(server.public)
     app.include_router(server.guarded, dependencies=guards)
     paths = app.openapi()["paths"]

@@ -38,11 +38,12 @@ class ListOptions(NamedTuple):
     exclude_seen: bool
     mix: float
     explain: bool
+    mix_by: str | None = None
 
     @property
-    def kind(self) -> tuple[bool, bool]:
+    def kind(self) -> tuple[bool, str | None, bool]:
         """What decides most about the time that a list takes."""
-        return self.mix > 0, self.explain
+        return self.mix > 0, self.mix_by, self.explain
 
 
 @dataclass(eq=False)
@@ -140,7 +141,7 @@ class _ListTimes:
     """How long lists will take, from the last two times that lists of that kind took; long, where there are none."""
 
     def __init__(self) -> None:
-        self._last: WeakKeyDictionary[LoadedModel, dict[tuple[bool, bool], deque[tuple[int, float]]]] = (
+        self._last: WeakKeyDictionary[LoadedModel, dict[tuple[bool, str | None, bool], deque[tuple[int, float]]]] = (
             WeakKeyDictionary()
         )
 
@@ -161,9 +162,7 @@ class _ListTimes:
 def _lists(loaded: LoadedModel, rows: list[int], options: ListOptions) -> list[bytes | Exception]:
     """Return the responses for the users at some rows."""
     batch = UserBatch.known(loaded.model.train_, np.array(rows))
-    lists = loaded.model.top_items(
-        batch, options.n, exclude_seen=options.exclude_seen, mix=options.mix, explain=options.explain
-    )
+    lists = loaded.model.top_items(batch, **options._asdict())
     counts = np.count_nonzero((lists.items >= 0) & np.isfinite(lists.scores), axis=1).tolist()
     found: list[bytes | Exception] = []
     for place, count in enumerate(counts):
@@ -219,7 +218,7 @@ class DirectRecommend:
         said = self._feedback is not None and self._feedback.person(asked.user) is not None
         if everything and asked.n <= LONGEST and not said:
             with suppress(UnknownIdError):  # `one_list` knows what to answer
-                options = ListOptions(asked.n, asked.exclude_seen, asked.mix, asked.explain)
+                options = ListOptions(asked.n, asked.exclude_seen, asked.mix, asked.explain, asked.mix_by)
                 return await self._batcher.make(loaded, loaded.user_row(asked.user), options)
         return await CURRENT_POOLS.get().lists.run(lambda: one_list(loaded, asked, self._feedback))
 

@@ -122,9 +122,10 @@ def _validation_error(request: Request, error: Exception) -> Response:
     if any(one["loc"] == ("body",) for one in found) and "json" not in request.headers.get("content-type", ""):
         hint = "send a JSON object with the header 'Content-Type: application/json'"
         return APIError(415, "not_json", "the body is missing or not declared as JSON", hint).response()
-    reasons = [
-        f"{'.'.join(str(part) for part in one['loc'][1:]) or 'body'}: {one['msg']}" for one in found[:SHOWN_ERRORS]
-    ]
+    fields: dict[str, list[str]] = {}  # by reason
+    for one in found[:SHOWN_ERRORS]:
+        fields.setdefault(one["msg"], []).append(".".join(str(part) for part in one["loc"][1:]) or "body")
+    reasons = [f"{', '.join(names)}: {reason}" for reason, names in fields.items()]
     more = f"; and {len(found) - SHOWN_ERRORS} more" if len(found) > SHOWN_ERRORS else ""
     hint = "see /openapi.json for the fields and their limits"
     return APIError(422, "invalid", "; ".join(reasons) + more, hint).response()

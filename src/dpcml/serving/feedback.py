@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcml.data.items import id_array, positions
+from dpcml.data.items import as_integer, id_array, positions
 from dpcml.feedback import Feedback, FeedbackJournal
 from dpcml.retrieval.request import UserBatch
 from dpcml.serving.errors import APIError
@@ -139,6 +140,17 @@ class FeedbackStore:
             if len(self._vectors) > CACHED_VECTORS:
                 self._vectors.popitem(last=False)
         return vectors
+
+
+def check_user(loaded: LoadedModel, user: Any) -> None:
+    """Refuse the id of a user that the model could not learn from the journal."""
+    text = str(user)
+    if loaded.model.train_.user_ids.dtype.kind == "i" and as_integer(text) is None:
+        reason = "user: the user ids of this model are whole numbers below 2^63"
+        raise APIError(422, "invalid", reason, "send a whole number, for somebody new too")
+    if any(unicodedata.category(character) == "Cc" for character in text):
+        reason = "user: the id has control characters, such as a line break"
+        raise APIError(422, "invalid", reason, "send the id without them")
 
 
 def unwanted(loaded: LoadedModel, person: Person | None) -> IntArray:

@@ -181,7 +181,7 @@ def _best(loaded: LoadedModel, batch: UserBatch, asked: RecommendOptions, candid
         batch.hidden = own
     lists = loaded.model.top_items(
         batch, asked.n, candidates=candidates.allowed, exclude_seen=asked.exclude_seen, mix=asked.mix,
-        explain=asked.explain,
+        mix_by=asked.mix_by, explain=asked.explain,
     )  # fmt: skip
     reasons = lists.reasons if asked.explain else [None] * len(batch)
     return [_without_padding(*one) for one in zip(lists.items, lists.scores, reasons, strict=True)]

@@ -22,6 +22,7 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
+from dpcml.feedback import FeedbackJournal
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.serving.app import create_app
 from dpcml.serving.counters import CounterBlock
@@ -67,6 +68,8 @@ def run(
     """
     for folder in (directory, *([settings.compare] if settings.compare else [])):
         _check_model(folder, settings)  # report an error once, not from every worker
+    if settings.feedback is not None:
+        FeedbackJournal(settings.feedback, settings.feedback_bytes).close()  # an error if it is no journal
     place = bind(host, port)
     log_to_stderr()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until the application handles it

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    StrictBool,
+    StrictStr,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
 MAX_N = 1000  # items of one list
 MAX_USERS = 1000  # users of one request
@@ -18,15 +28,31 @@ MAX_VALUES = 100  # values of one of them
 
 def _reject_other_types(value: Any) -> Any:
     if isinstance(value, (bool, str)):
-        raise ValueError("should be a whole number")
+        raise PydanticCustomError("whole_number", "should be a whole number")
     return value
+
+
+def _one_reason(reason: str) -> GetPydanticSchema:
+    """Give one reason for a value that fits none of several types; Pydantic gives one for each, by internal names."""
+
+    def schema(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        union: Any = handler(source)
+        return cast(CoreSchema, {**union, "custom_error_type": "no_such_type", "custom_error_message": reason})
+
+    return GetPydanticSchema(schema)
 
 
 TextId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[^\x00]+$")]
 WhereText = Annotated[StrictStr, Field(max_length=MAX_ID_LENGTH)]
 WhereTexts = Annotated[list[WhereText], Field(max_length=MAX_VALUES, description="One of them must match.")]
 WholeNumber = Annotated[int, BeforeValidator(_reject_other_types)]  # accepts 10.0, rejects "10" and true
-Id = WholeNumber | TextId
+Id = Annotated[
+    WholeNumber | TextId, _one_reason(f"should be an id: a whole number, or a text of 1 to {MAX_ID_LENGTH} characters")
+]
+WhereValue = Annotated[
+    WhereText | WhereTexts,
+    _one_reason(f"should be a text of at most {MAX_ID_LENGTH} characters, or a list of at most {MAX_VALUES} of them"),
+]
 N = Annotated[int, Field(ge=1, le=MAX_N, description="Maximum number of items."), BeforeValidator(_reject_other_types)]
 History = Annotated[
     list[Id],
@@ -53,14 +79,20 @@ class RecommendOptions(BaseModel):
     items: Annotated[list[Id], Field(min_length=1, max_length=MAX_CANDIDATES)] | None = Field(
         None, description="Ids of the candidate items; all items by default."
     )
-    where: dict[WhereText, WhereText | WhereTexts] | None = Field(
+    where: dict[WhereText, WhereValue] | None = Field(
         None, description="Attributes that items must have, such as {'category': 'Horror'}.", max_length=MAX_WHERE
     )
     mix: float = Field(
         0.0,
         ge=0,
         le=1,
+        strict=True,  # no "0.5" and no true
         description="0: best scores only; the larger, the more items from outside the user's largest interest.",
+    )
+    mix_by: Literal["categories", "interests"] | None = Field(
+        None,
+        description="What an interest is: categories of the items, or interests, the vectors of a user, which the"
+        " capabilities of a model tell of. By default categories where the items have them.",
     )
     explain: StrictBool = Field(False, description="Give a reason for each item.")
     exclude: Annotated[list[Id], Field(max_length=MAX_CANDIDATES)] | None = Field(
@@ -190,7 +222,10 @@ class FeedbackRequest(BaseModel):
 
     model_config = _example(user=7, item=12, action="like")
 
-    user: Id = Field(description="A user of the training data, or somebody new.")
+    user: Id = Field(
+        description="A user of the training data, or somebody new: a whole number if the user ids of the model are"
+        " whole numbers, else a text without control characters."
+    )
     item: Id
     action: Literal["like", "dislike", "hide", "clear"] = Field(
         description="like: part of the history; dislike: no part of it, and not recommended; hide: not recommended;"

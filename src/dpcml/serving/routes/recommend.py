@@ -10,6 +10,7 @@ from starlette.responses import Response
 from dpcml.feedback import Feedback, JournalFullError
 from dpcml.serving import lists, schemas
 from dpcml.serving.errors import APIError, FastJSONResponse
+from dpcml.serving.feedback import check_user
 from dpcml.serving.model_store import LoadedModel, json_id
 from dpcml.serving.routes.responses import (
     Count,
@@ -61,6 +62,7 @@ def feedback(loaded: SelectedModel, feedback: WithFeedback, body: schemas.Feedba
     if feedback is None:
         raise APIError(404, "feedback_off", "this server takes no feedback", "start it with --feedback JOURNAL")
     loaded.model.train_.item_columns([body.item])  # an unknown item is refused
+    check_user(loaded, body.user)
     try:
         person = feedback.add(Feedback(body.user, body.item, body.action))
     except JournalFullError as error:

@@ -10,7 +10,7 @@ import numpy as np
 from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
-from dpcml.serving.errors import FastJSONResponse
+from dpcml.serving.errors import SHOWN_ERRORS, APIError, FastJSONResponse
 from dpcml.serving.feedback import FeedbackStore
 from dpcml.serving.model_store import LoadedModel
 from dpcml.serving.schemas import MAX_ID_LENGTH, MAX_N
@@ -28,6 +28,20 @@ async def _selected_model(
 async def _feedback(request: Request) -> FeedbackStore | None:
     found: FeedbackStore | None = request.app.state.feedback
     return found
+
+
+async def known_parameters(request: Request) -> None:
+    """Refuse a request with a parameter in its address that the description of its path does not have."""
+    if not request.query_params:
+        return
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    described = request.app.openapi()["paths"][path][request.method.lower()]
+    known = sorted(one["name"] for one in described.get("parameters", ()))
+    unknown = sorted(set(request.query_params) - set(known))
+    if unknown:
+        names = f"known: {', '.join(known)}" if known else "this path has none"
+        reason = f"{', '.join(unknown[:SHOWN_ERRORS])}: no such parameter in the address; {names}"
+        raise APIError(422, "invalid", reason, "see /openapi.json for the parameters of each path")
 
 
 SelectedModel = Annotated[LoadedModel, Depends(_selected_model)]

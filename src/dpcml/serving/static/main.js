@@ -73,7 +73,7 @@ async function ask(person, model) {
     const mixed = model.capabilities.interests && !empty;
     const [groups, { items: list, popular }, map] = await Promise.all([
       mixed ? api.interests(person, model.name) : [],
-      api.recommend(person, model.name, { n: N, mix: mixed ? state.mix : 0 }),
+      api.recommend(person, model.name, { n: N, ...(mixed ? { mix: state.mix, mix_by: "interests" } : {}) }),
       itemMap(model),
     ]);
     const each = groups.length > 1 ? (await api.recommend(person, model.name, { n: POOL })).items : list;
