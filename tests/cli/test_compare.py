@@ -74,6 +74,7 @@ def test_splits_that_are_always_the_same_are_made_once(folder):
     [
         (["--models", "eaze"], "did you mean 'ease'"),
         (["--models", ","], "name at least one"),
+        (["--models", "ease,popularity,ease"], "ease is named twice"),
         (["--models", "ease", "--set", "kk=3"], "--set kk: none of ease has it"),
         (["--models", "ease", "--metrics", "NDGC@10"], "NDGC@10"),
         (["--models", "ease", "--protocol", "loose"], "loose"),

@@ -196,6 +196,7 @@ def test_excluded_items_are_not_recommended(run, folder, tmp_path):
 BAD = [
     (("recommend", "dpcml"), "name one of --user ID, --history"),
     (("recommend", "dpcml", "--user", 1, "--history", "2"), "name one of"),
+    (("recommend", "dpcml", "--users", "empty.txt", "--out", "a.csv"), "empty.txt: names no user"),
     (("recommend", "dpcml", "--users", "all"), "--users and --out belong together"),
     (("recommend", "dpcml", "--user", 1, "--out", "a.csv"), "belong together"),
     (("recommend", "dpcml", "--user", 999), "unknown user '999'"),
@@ -232,11 +233,12 @@ BAD = [
 @pytest.mark.parametrize(("words", "message"), BAD)
 def test_bad_input_is_one_line_and_exit_code_2(run, tmp_path, words, message):
     (tmp_path / "thesis.txt").write_text("years of work")
+    (tmp_path / "empty.txt").touch()
     done = run(*words)
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+    assert {file.name for file in tmp_path.iterdir()} == {"thesis.txt", "empty.txt"}
 
 
 def test_escape_codes_of_ids_and_titles_do_not_reach_the_terminal(tmp_path, monkeypatch):

@@ -181,6 +181,12 @@ def test_by_time_never_sees_the_future(pairs, shares):
         assert early.timestamps.max() < late.timestamps.min()
 
 
+def test_users_who_appear_late_are_told():
+    with pytest.warns(UserWarning, match="1 of 2 users of the test part have no positive in the training part"):
+        split = by_time(timed([0, 0, 0, 1, 0], [1.0, 2.0, 3.0, 4.0, 5.0]), (0.6, 0.4))
+    assert split.train.per_user.tolist() == [3, 0]
+
+
 def test_by_time_meets_the_shares():
     times = np.random.default_rng(0).permutation(100)
     split = by_time(timed([0] * 100, times.tolist()), SHARES)

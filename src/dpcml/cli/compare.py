@@ -66,7 +66,11 @@ def _models(names: str, settings: dict[str, Any]) -> dict[str, Recommender]:
     """Return unfitted models by name, with the settings that each of them has."""
     from dpcml.models import create
 
-    found = {name: create(name) for name in (part.strip() for part in names.split(",")) if name}
+    asked = [name for name in (part.strip() for part in names.split(",")) if name]
+    twice = next((name for name in asked if asked.count(name) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"--models {names}: {twice} is named twice; name each model once")
+    found = {name: create(name) for name in asked}
     known = {key for model in found.values() for key in model.known_params()}
     for key in settings:
         if all(model.param_name(key) is None for model in found.values()):

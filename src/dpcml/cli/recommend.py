@@ -310,6 +310,8 @@ def _write(
     from dpcml.retrieval.lists import request_ids
 
     wanted = None if users == "all" else np.array(_read_ids(Path(users)), dtype=object)
+    if wanted is not None and not len(wanted):
+        raise DataError(f"{users}: names no user; write one id per line, or ask for --users all")
     with count_bar("recommending") as progress:
         if ray is None:
             rows = write_recommendations(model, out, wanted, n, progress=progress, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -127,8 +128,8 @@ def by_time(data: Interactions, parts: Sequence[float] = PARTS, rng: Seed = 0) -
     """Cut all positives at points in time, so that no part looks into the future of an earlier one.
 
     Positives of the same time stay together: each cut is made between two times, as near to its share as
-    that allows. Users who appear late have no training positives. ``rng`` is there because the other rules
-    take one; nothing here is random.
+    that allows. Users who appear late have no training positives, of which a warning tells. ``rng`` is there because
+    the other rules take one; nothing here is random.
 
     Examples
     --------
@@ -152,7 +153,16 @@ def by_time(data: Interactions, parts: Sequence[float] = PARTS, rng: Seed = 0) -
         limits.append(ordered[cuts[chosen]])
         first = chosen + 1
     labels = np.searchsorted(np.asarray(limits), times, side="right")
-    return _label(data, labels, len(shares), rule)
+    split = _label(data, labels, len(shares), rule)
+    tested = split.test.per_user > 0
+    late = int((tested & (split.train.per_user == 0)).sum())
+    if late:
+        warnings.warn(
+            f"{late:,} of {int(tested.sum()):,} users of the test part have no positive in the training part: no model"
+            " knows anything of them, and figures are means over them too",
+            stacklevel=2,
+        )
+    return split
 
 
 def by_released_code(data: Interactions, seed: int = RELEASED_SEED) -> Split:
