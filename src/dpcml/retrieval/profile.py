@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count as count_from
@@ -138,34 +138,25 @@ def interest_names(
 
     Examples
     --------
-    >>> films = ItemTable(np.arange(4), np.array(["Alien", "Emma", "Heat", "Persuasion"], dtype=object))
-    >>> interest_names([np.array([0]), np.array([1, 3]), np.array([2])], [{"Horror": 1.0}, {}, {"Horror": 0.5}], films)
-    ['Horror', 'Emma and Persuasion', 'Horror, like Heat']
+    >>> films = ItemTable(np.arange(4), np.array(["Alien", "Emma", "Emma", "Persuasion"], dtype=object))
+    >>> interest_names([np.array([0]), np.array([1, 3]), np.array([2, 3])], [{"Horror": 1.0}, {}, {}], films)
+    ['Horror', 'Emma and Persuasion', 'Emma and Persuasion (2)']
     """
-    found: dict[frozenset[str], str] = {}  # by the words in a name: another order of them is no other name
+    found = list[str]()
     for group, categories in zip(groups, distinctive, strict=True):
-        names = ((frozenset(name.split(" / ")), name) for name in _candidates(group, categories, table))
-        found.update([next((words, name) for words, name in names if words not in found)])
-    return list(found.values())
+        name = _name(group, categories, table)
+        names = (name if number == 1 else f"{name} ({number})" for number in count_from(1))
+        found.append(next(one for one in names if one not in found))
+    return found
 
 
-def _candidates(group: IntArray, categories: Mapping[str, float], table: ItemTable) -> Iterator[str]:
-    """Yield names for an interest, the best first, without end."""
-    titles = list(dict.fromkeys(table.title(item) for item in group[:AROUND].tolist()))
-    last = " and ".join(titles[:TITLES])
+def _name(group: IntArray, categories: Mapping[str, float], table: ItemTable) -> str:
     if categories:
-        words, strengths = list(categories), list(categories.values())
+        strengths = list(categories.values())
         leading = sum(strength >= LEADING * strengths[0] for strength in strengths[:2])
-        yield from (" / ".join(words[:count]) for count in range(leading, min(3, len(words)) + 1))
-        last = f"{words[0]}, like {_example(group, words[0], table)}"
-    yield last
-    yield from (f"{last} ({k})" for k in count_from(2))
-
-
-def _example(group: IntArray, category: str, table: ItemTable) -> str:
-    """Return the title of the most typical item that has a category; of the most typical one if none has it."""
-    has = (item for item in group.tolist() if table.attributes is not None and category in table.attributes.of(item))
-    return table.title(next(has, int(group[0])))
+        return " / ".join(list(categories)[:leading])
+    titles = list(dict.fromkeys(table.title(item) for item in group[:AROUND].tolist()))
+    return " and ".join(titles[:TITLES])
 
 
 def _counts(groups: Sequence[IntArray], attributes: Attributes) -> IntArray:
