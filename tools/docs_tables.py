@@ -541,22 +541,25 @@ def ray_accuracy() -> str:
 
 
 def _ray_accuracy_of(one: dict[str, Any]) -> str:
+    metrics, alone = ("NDCG@10", "R@10"), one["rows"][0]
     rows = [
         [
             row["workers"] or "one process",
             row["sync_every"] or "",
-            *(f"{row['mean'][metric]:.4f}" for metric in ("NDCG@10", "R@10")),
-            "" if not row["workers"] else f"{row['mean']['NDCG@10'] / one['rows'][0]['mean']['NDCG@10'] - 1:+.1%}",
+            *(f"{row['mean'][metric]:.4f}" for metric in metrics),
+            *(
+                f"{row['mean'][metric] / alone['mean'][metric] - 1:+.1%}" if row["workers"] else ""
+                for metric in metrics
+            ),
         ]
         for row in one["rows"]
     ]
-    alone = one["rows"][0]
-    spread = alone["seed_deviation"]["NDCG@10"] / alone["mean"]["NDCG@10"]
-    head = ["workers", "batches between exchanges", "NDCG@10", "R@10", "NDCG@10 against one process"]
+    spread = " and ".join(f"{alone['seed_deviation'][metric] / alone['mean'][metric]:.1%}" for metric in metrics)
+    head = ["workers", "batches between exchanges", *metrics, *(f"{metric} against one process" for metric in metrics)]
     note = (
         f"{one['data']}: {one['users']:,} users, {one['items']:,} items; means of {one['seeds']} seeds,"
         f" {one['protocol']} protocol, DPCML with its defaults. Seeds of one process"
-        f" differ by {spread:.1%} (standard deviation)."
+        f" differ by {spread} (standard deviation)."
     )
     return table(head, rows) + source("ray-accuracy", note)
 
