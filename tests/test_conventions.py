@@ -17,12 +17,13 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *(ROOT / "examples").glob("*.py"),
 ]
-THEIRS = {  # of numba, typer, optuna
+THEIRS = {  # of numba, typer, optuna, named tuples
     ("src/dpcml/kernels/compilation.py", "_cache"),
     ("src/dpcml/kernels/compilation.py", "_compiler"),
     ("src/dpcml/kernels/compilation.py", "_unique_ids"),
     ("src/dpcml/cli/__init__.py", "_get_path"),
     ("src/dpcml/tuning/run.py", "_trial_id"),
+    ("src/dpcml/serving/direct.py", "_asdict"),
 }
 OLD_NAMES = (
     r"Asked|InEpochs|take_apart|put_together|drop_thin|Shelf|Refused|DataSet|ledger|Crew|Factors|People\(|"
