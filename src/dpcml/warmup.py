@@ -92,7 +92,7 @@ def warm_part(part: str) -> None:
         for options in _engines(models):
             compile_kernel(*options)
     members = [one for one in models if one.takes_runner == (part == "engine")]
-    _fitted(Blend(members[::-1]))  # the kernel of the last one takes longest
+    _fitted(Blend(members))
     _mark(part)
 
 

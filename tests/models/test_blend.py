@@ -1,6 +1,7 @@
 """`Blend`: what is its own; what every model must keep is in the contracts."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -340,6 +341,18 @@ def test_each_member_in_epochs_has_a_checkpoint_of_its_own(split, tmp_path):
     assert resumed.score([0, 40]).tobytes() == whole.tobytes()
     with pytest.raises(ParameterError, match="checkpoint does not apply"):
         Blend([EASE()]).fit(split.train, checkpoint=tmp_path)
+
+
+def test_each_member_tells_its_validation_figure_as_soon_as_it_is_trained(world, capfd):
+    blend = Blend([DPCML(**SMALL), EASE(), IALS(dim=4), RP3Beta()]).fit(world.train, world.valid, progress=True)
+    told = dict(re.findall(r"(\w+): NDCG@5 ([\d.]+) on the validation part", capfd.readouterr().err))
+    assert list(told) == ["ials", "rp3beta", "dpcml", "ease"]
+    for member in blend.members_:
+        assert float(told[member.name]) == pytest.approx(
+            validation(member, world.train, world.valid, "NDCG@5"), abs=1e-4
+        )
+    Blend([EASE(), RP3Beta()]).fit(world.train, world.valid, progress=False)
+    assert not capfd.readouterr().err
 
 
 @pytest.mark.parametrize("models", [(1,), [EASE], "ease", 3, [EASE(), "dpcml"]])

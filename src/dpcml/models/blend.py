@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +14,14 @@ from scipy import sparse
 from dpcml.data.interactions import Interactions, as_interactions
 from dpcml.data.merge import merge
 from dpcml.evaluation.blending import blend_scores, find_weights
+from dpcml.evaluation.evaluate import validation
 from dpcml.evaluation.groups import attributes_of
 from dpcml.evaluation.protocol import metric_cutoff
 from dpcml.models.base import Recommender
 from dpcml.models.dpcml import DPCML
 from dpcml.models.ease import EASE
 from dpcml.models.ials import IALS
-from dpcml.models.item_item import RP3Beta
+from dpcml.models.item_item import TRIAL_USERS, RP3Beta
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.parameters import (
     from_plain,
@@ -37,8 +39,9 @@ from dpcml.retrieval.content import ContentRidge
 from dpcml.retrieval.explain import Reason
 from dpcml.retrieval.request import UserBatch
 from dpcml.training.checkpoint import Checkpoint
+from dpcml.training.progress import is_shown, tell
 from dpcml.training.trainer import FitOptions
-from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
+from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray, every_kth
 from dpcml.utils.checks import at_least, check_array, positive
 from dpcml.utils.errors import DataError, NoInterestsError, ParameterError
 from dpcml.utils.threads import thread_count
@@ -216,26 +219,38 @@ class Blend(Recommender):
                 " or leave it out"
             )
         members = self._copies()
-        in_epochs = [name for name, member in named(members).items() if member.iterative]
-        for name, member in named(members).items():
-            if name not in in_epochs:
-                member.fit(train, valid, progress=options.progress)
-                continue
-            member.fit(
-                train,
-                valid,
-                checkpoint=_checkpoint(options, "" if name == in_epochs[0] else name),
-                resume=options.resume,
-                callbacks=options.callbacks if name == in_epochs[0] else (),  # of the history that the blend keeps
-                progress=options.progress,
-                runner=runner_of(options) if member.takes_runner else None,
-            )
-            if name == in_epochs[0]:
+        in_epochs = next((name for name, member in named(members).items() if member.iterative), "")
+        for name, member in sorted(named(members).items(), key=lambda one: _turn(one[1])):
+            started = time.perf_counter()
+            self._fit_member(member, train, valid, options, "" if name == in_epochs else name)
+            if valid is not None and is_shown(options.progress):
+                self._tell_value(name, member, train, valid, time.perf_counter() - started)
+            if name == in_epochs:
                 self.history_ = member.history_  # type: ignore[attr-defined]
         self.weights_, self.minority_bonus_ = self._find_weights(members, train, valid)
         found = [member._found_params().get("stop_after", 0) for member in members]
         self.best_epochs_ = np.array(found, dtype=np.float32)  # saved, unlike most histories
         self.members_ = members
+
+    @staticmethod
+    def _fit_member(
+        member: Recommender, train: Interactions, valid: Interactions | None, options: FitOptions, below: str
+    ) -> None:
+        """Fit a member; the first one in epochs has the run's callbacks and checkpoint, others theirs ``below``."""
+        given: dict[str, Any] = {"progress": options.progress}
+        if member.iterative:
+            given |= {"checkpoint": _checkpoint(options, below), "resume": options.resume}
+            given["callbacks"] = () if below else options.callbacks  # of the history that the blend keeps
+        if member.takes_runner:
+            given["runner"] = runner_of(options)
+        member.fit(train, valid, **given)
+
+    def _tell_value(
+        self, name: str, member: Recommender, train: Interactions, valid: Interactions, seconds: float
+    ) -> None:
+        some = every_kth(np.flatnonzero(valid.per_user), TRIAL_USERS)
+        value = validation(member, train, valid, self.metric, users=some)
+        tell(f"{name}: {self.metric} {value:.4f} on the validation part, {seconds:.1f} s")
 
     def _find_weights(
         self, members: list[Recommender], train: Interactions, valid: Interactions | None
@@ -444,6 +459,15 @@ class Blend(Recommender):
         if found is not None:
             found.batch_vectors(users)  # once for scores, interests and reasons
         return super()._best(users, n, allowed, exclude_seen)
+
+
+def _turn(member: Recommender) -> tuple[bool, bool, bool]:
+    """Return the place of a member in the order of training, for the case that kernels are compiled meanwhile.
+
+    First those whose kernels are there soonest, which have a first figure to show; then the engine's; EASE last,
+    because LAPACK's threads wait for each other on a busy machine.
+    """
+    return isinstance(member, EASE), member.takes_runner, not member.iterative
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,23 @@ if TYPE_CHECKING:
     from dpcml.training.trainer import History
 
 
+def is_shown(wanted: bool | None) -> bool:
+    """Return whether progress is shown: as wanted, by default if standard error is a terminal.
+
+    Examples
+    --------
+    >>> is_shown(True), is_shown(False)
+    (True, False)
+    """
+    return sys.stderr.isatty() if wanted is None else wanted
+
+
+def tell(text: str) -> None:
+    """Print a line on standard error, above the moving line if there is one."""
+    with _in_place_of_line():
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
 @contextmanager
 def working(text: str, shown: bool | None = None) -> Iterator[None]:
     """Show a moving line on standard error while the body of the ``with`` runs, where that is a terminal.
@@ -30,7 +47,7 @@ def working(text: str, shown: bool | None = None) -> Iterator[None]:
     >>> with working("compiling kernels", shown=False):
     ...     pass
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if not is_shown(shown):
         yield
         return
     from rich.console import Console
@@ -81,7 +98,7 @@ class Progress:
     """
 
     def __init__(self, total: int, *, done: int = 0, positives: int = 0, shown: bool | None = None) -> None:
-        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.shown = is_shown(shown)
         self.total, self.done, self.positives = total, done, positives
         self._bar: Any = None
         self._task: Any = None
