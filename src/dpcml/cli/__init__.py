@@ -184,5 +184,6 @@ def main() -> None:
             app()
         finally:
             sys.stdout.flush()  # of --help and --version, which run no verb
+            gc.freeze()  # an interpreter that ends need not look for garbage once more: that took a quarter of a second
     except OSError as error:
         sys.exit(_output_failed(error))
