@@ -1,8 +1,12 @@
 """A run from data to a saved model and on to a report, without the command line."""
 
-import pytest
+from dataclasses import replace
 
-from dpcml import DPCML, EASE, Blend, load
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpcml import DPCML, EASE, Blend, Interactions, load
 from dpcml.data.shards import Shards
 from dpcml.data.synthetic import planted
 from dpcml.scale.ingestion import ingest
@@ -149,3 +153,27 @@ def test_what_an_earlier_run_left_does_not_stop_another_from_going_on(source, mo
                 train_and_save(model(epochs=epochs), data, "m", source=source, checkpoint_every=1)
     train_and_save(model(epochs=4), data, "m", source=source, resume=True)
     assert not checkpoint_folder("m").exists()
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_users_who_like_every_item_stop_no_training(tmp_path, low):
+    likes = np.random.default_rng(0).random((30, 12)) < 0.4
+    likes[7] = likes[9] = True
+    data = Interactions.from_csr(likes)
+    if low:  # what is known and not liked stays hidden
+        data = replace(data, low_rated=sparse.csr_array(~likes & (np.arange(30) == 3)[:, None]))
+    for options in ({}, {"everything": True}):
+        with pytest.warns(UserWarning, match=r"users who like all 12 items \(7, 9\): their likes are left out"):
+            train_and_save(model(), data, tmp_path / "m", source=DataSource("planted"), **options)
+        used = load(tmp_path / "m")
+        assert used.train_.user_ids.tolist() == data.user_ids.tolist()
+        assert used.train_.per_user[[7, 9]].tolist() == [0, 0]
+        assert used.train_.n_positives == data.n_positives - 24
+        assert len(used.recommend(7)[0]) == 0
+        assert set(used.recommend(3, n=12)[0]) == (set() if low else set(np.flatnonzero(~likes[3])))
+
+
+def test_data_in_which_everybody_likes_everything_is_an_error(tmp_path):
+    data = Interactions.from_csr(np.ones((3, 4)))
+    with pytest.raises(DataError, match="likes all 4 items: there is no negative to learn from"):
+        train_and_save(model(), data, tmp_path / "m", source=DataSource("planted"), everything=True)

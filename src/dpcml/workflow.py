@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -258,8 +259,29 @@ def _fit(
         options = {"checkpoint": Checkpoint(place, checkpoint_every), "resume": resume, "callbacks": trackers}
     started = time.perf_counter()
     with working("fitting", progress):  # a bar and lines of the model take its place
-        model.fit(train, valid=valid, progress=progress, runner=runner, **options)
+        model.fit(_with_negatives(train), valid=valid, progress=progress, runner=runner, **options)
     return time.perf_counter() - started
+
+
+def _with_negatives(train: Interactions) -> Interactions:
+    """Return the data without the likes of users who like every item: they teach no model what to prefer.
+
+    The users and what they know stay, so that their lists are empty.
+    """
+    full = train.per_user == train.n_items
+    if not full.any() or full.all():
+        return train
+    some = ", ".join(map(str, train.user_ids[full][:3])) + (", ..." if full.sum() > 3 else "")
+    warnings.warn(
+        f"no model can learn from users who like all {train.n_items} items ({some}): their likes are left out",
+        stacklevel=2,
+    )
+    complete = full[train.rows]
+    known = train.csr.copy()
+    known.data[~complete] = 0
+    known.eliminate_zeros()
+    low = known if train.low_rated is None else (train.low_rated + known).tocsr()
+    return replace(train.select(~complete, split_hash=train.split_hash), low_rated=low)
 
 
 def _refit(model: Recommender, data: Interactions, place: Path, options: Mapping[str, Any]) -> dict[str, Any]:

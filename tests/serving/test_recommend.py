@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dpcml import load
+from dpcml import ItemKNN, load, save
 from dpcml.retrieval.ann import AnnIndex
 from dpcml.serving.settings import ServeSettings
 
@@ -273,6 +273,20 @@ def test_popular_items_are_said_to_be_that(client, model):
     lists = client.post(f"{API}/recommend/batch", json=body).json()["lists"]
     assert [one["id"] for one in lists[0]["items"]] == expected
     assert [one["id"] for one in lists[1]["items"]] == model.recommend(3)[0].tolist()
+
+
+def test_users_of_the_training_data_without_likes_get_popular_items_that_say_so(world, serve, tmp_path):
+    model = ItemKNN().fit(world.select(world.rows != 5))
+    own = serve(save(model, tmp_path / "model"))
+    expected = np.argsort(-model.train_.per_item, kind="stable")[:10].tolist()
+    for options in ({}, {"exclude": [expected[0]]}):  # answered with and without the web framework
+        answer = own.post(f"{API}/recommend", json={"user": 5, **options})
+        assert ids(answer)[:8] == [one for one in expected if one not in options.get("exclude", [])][:8]
+        assert answer.json()["popular"] is True
+    none, some = own.post(f"{API}/recommend/batch", json={"users": [5, 6]}).json()["lists"]
+    assert (none["popular"], [one["id"] for one in none["items"]]) == (True, expected)
+    assert "popular" not in some
+    assert "popular" not in own.post(f"{API}/recommend", json={"user": 6}).json()
 
 
 @pytest.mark.parametrize("exclude_seen", [True, False])

@@ -249,7 +249,9 @@ def _unknown(model: Recommender, user: str | None, history: str | None, lacking:
     if user is not None:
         if not _is_known(model, user):
             return f"user {user} is not known"
-        return None if len(train.of(int(train.user_rows([user])[0]))) else f"user {user} likes none of the items"
+        row = int(train.user_rows([user])[0])
+        knows = len(train.of(row)) or len(train.low_rated_of(row)) == train.n_items
+        return None if knows else f"user {user} likes none of the items"
     if history is None:
         return None
     ids = parse_ids(history)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from dpcml.serving.work import check_client
 from dpcml.utils.arrays import Array, BoolArray, FloatArray, IntArray
 from dpcml.utils.errors import UnknownIdError
 
-POPULAR = b',"popular":true'
 USERS_AT_ONCE = 32  # of a batch; in between, the server looks whether the client still waits
 
 
@@ -43,6 +43,11 @@ class Found(NamedTuple):
     items: IntArray
     scores: FloatArray
     reasons: Sequence[Any] | None = None
+    popular: bool = False  # made of popular items, because nothing is known of the user
+
+    def fields(self, loaded: LoadedModel) -> bytes:
+        """Return the fields of a response that say what is in the list."""
+        return b'"items":%b%b' % (list_json(loaded, self), b',"popular":true' if self.popular else b"")
 
 
 def one_list(loaded: LoadedModel, asked: RecommendRequest, feedback: FeedbackStore | None = None) -> bytes:
@@ -61,7 +66,7 @@ def one_list(loaded: LoadedModel, asked: RecommendRequest, feedback: FeedbackSto
         unknown["users"] = [json_id(asked.user)]
         if asked.on_unknown == "skip":
             return b'{"items":[]%b}' % _unknown_json(unknown)
-        return _response(loaded, _popular(loaded, asked, candidates, person), unknown, popular=True)
+        return _response(loaded, _popular(loaded, asked, candidates, person), unknown)
     return _response(loaded, _best(loaded, batch, asked, candidates)[0], unknown)
 
 
@@ -72,7 +77,7 @@ def new_list(loaded: LoadedModel, asked: NewUserRecommendRequest) -> bytes:
     columns, unknown = item_columns(loaded, asked.history, asked.on_unknown, need_one)
     missing = {"items": [*unknown, *candidates.unknown]}
     if not len(columns):
-        return _response(loaded, _popular(loaded, asked, candidates), missing, popular=True)
+        return _response(loaded, _popular(loaded, asked, candidates), missing)
     batch = UserBatch.of_items(np.unique(columns).astype(np.int32), loaded.model.train_.n_items)
     return _response(loaded, _best(loaded, batch, asked, candidates)[0], missing)
 
@@ -105,13 +110,10 @@ def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: Fee
             strange[k] = found[k] is None
         if strange[k] and asked.on_unknown == "popular":
             found[k] = _popular(loaded, asked, candidates, person)
-    kept = [(user, one, new) for user, one, new in zip(asked.users, found, strange, strict=True) if one is not None]
-    if kept and not any(len(one.items) for _, one, _ in kept):
+    kept = [(user, one) for user, one in zip(asked.users, found, strict=True) if one is not None]
+    if kept and not any(len(one.items) for _, one in kept):
         raise no_items_left()
-    parts = [
-        b'{"user":%b,"items":%b%b}' % (to_json(json_id(user)), list_json(loaded, one), POPULAR if new else b"")
-        for user, one, new in kept
-    ]
+    parts = [b'{"user":%b,%b}' % (to_json(json_id(user)), one.fields(loaded)) for user, one in kept]
     strangers = [json_id(user) for user, new in zip(asked.users, strange, strict=True) if new]
     return b'{"lists":[%b]%b}' % (b",".join(parts), _unknown_json({"users": strangers, "items": candidates.unknown}))
 
@@ -184,12 +186,19 @@ def _best(loaded: LoadedModel, batch: UserBatch, asked: RecommendOptions, candid
         mix_by=asked.mix_by, explain=asked.explain,
     )  # fmt: skip
     reasons = lists.reasons if asked.explain else [None] * len(batch)
-    return [_without_padding(*one) for one in zip(lists.items, lists.scores, reasons, strict=True)]
+    popular = without_likes(batch)
+    return [_without_padding(*one) for one in zip(lists.items, lists.scores, reasons, popular, strict=True)]
 
 
-def _without_padding(items: IntArray, scores: FloatArray, reasons: Sequence[Any] | None) -> Found:
+def without_likes(batch: UserBatch) -> list[bool]:
+    """Return for each user whether no like is known: models answer with popular items then."""
+    ends = batch.likes.indptr.tolist()
+    return [first == last for first, last in pairwise(ends)]
+
+
+def _without_padding(items: IntArray, scores: FloatArray, reasons: Sequence[Any] | None, popular: bool) -> Found:
     kept = (items >= 0) & np.isfinite(scores)
-    return Found(items[kept], scores[kept], reasons)
+    return Found(items[kept], scores[kept], reasons, popular)
 
 
 def _popular(
@@ -202,7 +211,7 @@ def _popular(
     best = loaded.popular[allowed[loaded.popular]][: asked.n]
     likes = train.per_item[best]
     reasons = [popular_reason(count) for count in likes.tolist()] if asked.explain else None
-    return Found(best, likes.astype(np.float32), reasons)
+    return Found(best, likes.astype(np.float32), reasons, popular=True)
 
 
 def list_json(loaded: LoadedModel, found: Found) -> bytes:
@@ -215,10 +224,10 @@ def list_json(loaded: LoadedModel, found: Found) -> bytes:
     return b"[%b]" % b",".join([a + b + c for a, b, c in zip(starts, scores, ends, strict=True)])
 
 
-def _response(loaded: LoadedModel, found: Found, unknown: dict[str, list[Any]], popular: bool = False) -> bytes:
+def _response(loaded: LoadedModel, found: Found, unknown: dict[str, list[Any]]) -> bytes:
     if not len(found.items):
         raise no_items_left()
-    return b'{"items":%b%b%b}' % (list_json(loaded, found), POPULAR if popular else b"", _unknown_json(unknown))
+    return b"{%b%b}" % (found.fields(loaded), _unknown_json(unknown))
 
 
 def _unknown_json(unknown: dict[str, list[Any]]) -> bytes:

@@ -207,7 +207,7 @@ class UserRecommendations(BaseModel):
 
     user: Id
     items: list[RecommendedItem]
-    popular: bool = Field(False, description="These are the most popular items: the user is not known.")
+    popular: bool = Field(False, description="These are the most popular items: nothing is known about the user.")
 
 
 class BatchRecommendations(BaseModel):
