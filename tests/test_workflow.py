@@ -146,7 +146,7 @@ def test_what_an_earlier_run_left_does_not_stop_another_from_going_on(source, mo
     def stop(*given, **options):
         raise DataError("the disk is full")
 
-    for place, epochs in (("dpcml.storage.save", 6), ("dpcml.workflow._held_out", 4)):
+    for place, epochs in (("dpcml.storage.save", 6), ("dpcml.workflow.train._held_out", 4)):
         with monkeypatch.context() as patch:
             patch.setattr(place, stop)
             with pytest.raises(DataError, match="the disk is full"):

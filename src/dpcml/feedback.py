@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+import weakref
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -94,10 +95,11 @@ class FeedbackJournal:
             self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise DataError(f"{file}: the feedback journal cannot be opened ({error.strerror})") from None
+        self._close = weakref.finalize(self, os.close, self._file)
         try:
             self._begin()
         except BaseException:
-            os.close(self._file)
+            self._close()
             raise
 
     def _begin(self) -> None:
@@ -178,7 +180,7 @@ class FeedbackJournal:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        self._close()
 
 
 def _parse(line: bytes) -> Feedback | None:

@@ -47,7 +47,7 @@ def test_train_with_cold_items(folder, catalogue):
 def test_items_that_cannot_be_placed_are_told_before_the_training(folder, monkeypatch):
     ids = sorted({line.split(",")[1] for line in (folder / "likes.csv").read_text().splitlines()[1:]}, key=int)
     (folder / "items.csv").write_text("\n".join(["id,title", *(f"{one},Old" for one in ids), "9003,Zebra"]) + "\n")
-    monkeypatch.setattr("dpcml.workflow._fit", lambda *given, **options: pytest.fail("it was trained"))
+    monkeypatch.setattr("dpcml.workflow.train._fit", lambda *given, **options: pytest.fail("it was trained"))
     said = run("train", "--data", "likes.csv", "--items", "items.csv", "--cold-items", "--out", "m", *QUICK, code=2)
     assert "1 of 1 new items share no attribute or word" in said
 

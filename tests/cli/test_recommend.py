@@ -210,6 +210,7 @@ BAD = [
     (("recommend", "dpcml", "--user", 1, "--where", "category=Horor"), "no item has the category 'Horor'"),
     (("recommend", "dpcml", "--user", 1, "--where", "title=zzz"), "no item is left to choose from"),
     (("recommend", "dpcml", "--user", 1, "--on-unknown", "maybe"), "on_unknown='maybe'"),
+    (("similar", "dpcml", "--user", 1, "--on-unknown", "skip"), "--on-unknown skip: goes with --item"),
     (("recommend", "dpcml", "--user", 1, "--exclude", "none.txt"), "none.txt: cannot be read"),
     (("recommend", "dpcml", "--user", 1, "--exclude", "thesis.txt"), "unknown item 'years of work'"),
     (("recommend", "dpcml", "--history", "999", "--on-unknown", "skip"), "unknown item '999'"),

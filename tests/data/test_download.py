@@ -292,6 +292,35 @@ def test_fetch_unpacks_an_archive(home: tuple[Path, str], monkeypatch: pytest.Mo
     assert [path.name for path in cache.parent.iterdir()] == ["ml-1m"]
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_fetch_that_is_killed_while_it_moves_files_leaves_no_set_that_looks_whole(
+    home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    folder, url = home
+    for name in ("movies.dat", "ratings.dat", "users.dat"):
+        (folder / name).write_text("".join(f"{user}::{movie}::5::9\n" for user in (1, 2, 7) for movie in range(1, 20)))
+    publish(
+        monkeypatch, "ml-1m", *(Download(f"{url}/{name}", name) for name in ("ratings.dat", "users.dat", "movies.dat"))
+    )
+    target, moved = DatasetStore().folders("ml-1m")["cache"], list[str]()
+    if there:  # with a file of the user's
+        target.mkdir(parents=True)
+        (target / "notes").touch()
+    move = Path.replace
+
+    def killed(source: Path, to: Path) -> Path:
+        if source.parent.name != ".ml-1m" and source.name != ".ml-1m":
+            return move(source, to)  # a part of the download
+        assert DatasetStore().locate("ml-1m") is None
+        moved.append(source.name)
+        return move(source, to)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    DatasetStore().fetch("ml-1m")
+    assert moved == (["movies.dat", "users.dat", "ratings.dat"] if there else [".ml-1m"])
+    assert {"movies.dat", "ratings.dat", "users.dat"} <= {file.name for file in target.iterdir()}
+
+
 def test_fetch_goes_on_after_a_failure(home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, url = home
     (folder / "train.txt").write_text("0 1 2\n")

@@ -206,3 +206,10 @@ def test_a_row_of_different_makings_is_left_out_and_says_how_to_run_it_again(spe
     assert "| p | 2 |" in text
     run(spec, tmp_path)
     assert "Left out" not in write_study(spec, tmp_path)
+
+
+def test_a_run_of_a_blend_reaches_the_bonus_of_small_categories():
+    found = " ".join(reached_code.reached([("dpcml.models.blend", "Blend"), fingerprint.RUN]))
+    for name in ("blend_scores", "minority_scores", "category_shares", "find_weights"):
+        assert f"def {name}(" in found, name
+    assert "FAMILIAR = " in found

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from dpcml import Interactions, ItemKNN, load, save
+from dpcml import DPCML, Interactions, ItemKNN, load, save
 from dpcml.feedback import Feedback, FeedbackJournal, read_journal
 from dpcml.retrieval.request import UserBatch
 from dpcml.serving.feedback import FeedbackStore
@@ -275,3 +275,44 @@ def test_it_survives_a_kill_and_reaches_all_workers(models, start, tmp_path):
     server.end()
     again = start(models["dpcml"], *options)
     assert ids(again.client, 7) == expected
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A model of ten items."""
+    likes = np.random.default_rng(0).random((12, 10)) < 0.4
+    settings = {"n_vectors": 2, "dim": 4, "epochs": 2, "n_candidates": 2}
+    return save(DPCML(**settings).fit(Interactions.from_csr(likes)), tmp_path_factory.mktemp("tiny") / "model")
+
+
+def test_somebody_who_likes_every_item_gets_an_empty_list_and_others_get_theirs(tiny, serve, tmp_path):
+    client = serve(tiny, ServeSettings(feedback=tmp_path / "journal"))
+    for user in (0, 99):
+        for item in range(10):
+            say(client, user, item, "like")
+    lists = client.post(f"{API}/recommend/batch", json={"users": [0, 1, 99]}).json()["lists"]
+    model = load(tiny)
+    assert [[one["id"] for one in each["items"]] for each in lists] == [[], model.recommend(1)[0].tolist(), []]
+    assert len(ids(client, 99, exclude_seen=False)) == 10
+    answer = client.post(f"{API}/recommend", json={"user": 0})
+    assert (answer.status_code, answer.json()["error"]) == (422, "nothing_left")
+
+
+def test_an_update_leaves_out_users_who_like_every_item(tiny, tmp_path):
+    journal = FeedbackJournal(tmp_path / "journal")
+    for user in (0, 99):
+        for item in range(10):
+            journal.append(Feedback(user, item, "like"))
+    with (
+        pytest.warns(UserWarning, match=r"like all 10 items \(0, 99\)"),
+        pytest.raises(DataError, match="holds no like that"),
+    ):
+        update_saved(tiny, tmp_path / "journal", tmp_path / "new", epochs=1)
+    unknown = next(item for item in range(10) if item not in load(tiny).train_.of(3))
+    journal.append(Feedback(3, unknown, "like"))
+    with pytest.warns(UserWarning, match=r"like all 10 items \(0, 99\)"):
+        found = update_saved(tiny, tmp_path / "journal", tmp_path / "new", epochs=1)
+    assert (found["likes"], found["new_users"]) == (1, 0)
+    updated = load(tmp_path / "new").train_
+    assert unknown in updated.of(3)
+    assert updated.of(0).tolist() == load(tiny).train_.of(0).tolist()

@@ -7,10 +7,12 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from dpcml import load, save, storage
+from dpcml import EASE, load, save, storage
 from dpcml.serving import model_store
+from dpcml.serving.model_store import LoadedModel
 
 RECOMMEND = "/api/v1/recommend"
 
@@ -140,3 +142,8 @@ def test_a_model_that_is_replaced_while_it_is_read_has_its_own_card(own_model, m
     assert found.card == cards[0]
     assert found.card != storage.read_card(own_model)
     assert found.model.recommend(7)[0].tolist() == old
+
+
+def test_an_example_is_found_among_two_users(tmp_path):
+    folder = save(EASE().fit(np.array([[1, 0, 0, 0], [1, 1, 1, 0]])), tmp_path / "two")
+    assert LoadedModel.load(folder).example in (0, 1)

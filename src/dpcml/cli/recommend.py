@@ -131,6 +131,8 @@ def similar(
 
     if bool(item) == bool(user):
         raise ParameterError("name one of --item ID and --user ID")
+    if user and on_unknown != "error":
+        raise ParameterError(f"--on-unknown {on_unknown}: goes with --item; an unknown user is an error")
     model, kind = load(folder), "item" if item else "user"
     lacking = _unknown_ids(model, item or [])
     found = model.similar_items(item, n, on_unknown=on_unknown) if item else model.similar_users(user, n)
@@ -227,7 +229,7 @@ def parse_filters(given: Sequence[str]) -> dict[str, list[str]] | None:
 
 def _read_ids(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # ids may have the other characters that end lines
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a text file with one id per line") from None
     except UnicodeDecodeError:

@@ -157,9 +157,7 @@ class DatasetStore:
                 for part in dataset.downloads:
                     download(part, staging, progress)
                 _check_content(dataset, staging)
-                target.mkdir(exist_ok=True)
-                for file in staging.iterdir():
-                    file.replace(target / file.name)
+                _move(dataset, staging, target)
         except DpcmlError:
             raise
         except OSError as error:
@@ -168,6 +166,16 @@ class DatasetStore:
             if staging.is_dir() and not any(staging.iterdir()):
                 staging.rmdir()
         return target
+
+
+def _move(dataset: NamedDataset, staging: Path, target: Path) -> None:
+    """Move a whole download to its place, so that one that is killed meanwhile does not look whole."""
+    if not target.exists():
+        staging.replace(target)
+        return
+    needed = {file for layout in dataset.layouts for file in layout.files}
+    for file in sorted(staging.iterdir(), key=lambda file: file.name in needed):
+        file.replace(target / file.name)
 
 
 def _check_content(dataset: NamedDataset, folder: Path) -> None:

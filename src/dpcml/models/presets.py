@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from dpcml.models.base import Recommender
@@ -47,6 +48,7 @@ __all__ = [
     "RP3Beta",
     "TransCF",
     "create",
+    "default_params",
 ]
 
 # The settings of the paper (and of its released runs where the text is silent): S = 10, random initial vectors, 100
@@ -114,3 +116,20 @@ def create(name: str, **parameters: Any) -> Recommender:
     except (TypeError, ValueError, OverflowError) as error:
         given = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
         raise ParameterError(f"{given}: a value of the wrong type ({error}); see the parameters of {name!r}") from None
+
+
+def default_params(name: str) -> dict[str, Any]:
+    """Return the parameters that a model or preset has by default, without an instance of it.
+
+    Parameters
+    ----------
+    name
+        A name in `PRESETS` or `MODELS`; the preset, where it is in both.
+
+    Examples
+    --------
+    >>> default_params("itemknn")
+    {'k': 100, 'shrink': 10.0}
+    """
+    kind, settings = PRESETS[name] if name in PRESETS else (MODELS[name], {})
+    return {field.name: field.default for field in fields(kind)} | settings

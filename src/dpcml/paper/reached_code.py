@@ -22,8 +22,8 @@ from pathlib import Path
 LENGTH = 8  # hexadecimal digits of a hash
 # Packages and modules whose code can change a figure. Data, settings and the split are hashed by content.
 FOLLOWED = (
-    "dpcml.kernels.", "dpcml.training.", "dpcml.models.", "dpcml.evaluation.", "dpcml.retrieval.exact",
-    "dpcml.utils.arrays", "dpcml.paper.runs",
+    "dpcml.kernels.", "dpcml.training.", "dpcml.models.", "dpcml.evaluation.", "dpcml.retrieval.aspects",
+    "dpcml.retrieval.exact", "dpcml.retrieval.rerank", "dpcml.utils.arrays", "dpcml.paper.runs",
 )  # fmt: skip
 # Parts of these whose functions cannot: compilation, names and defaults (which the settings have), saving, progress
 # bars. Their constants can: flags of the compiler are among them.

@@ -13,12 +13,11 @@ import polars as pl
 
 from dpcml.models import MODELS
 from dpcml.models.parameters import current_params
-from dpcml.models.presets import PRESETS
+from dpcml.models.presets import PRESETS, default_params
 from dpcml.paper import fingerprint
 from dpcml.results_store import ResultsRow, ResultsStore, parameters_text
 from dpcml.utils.errors import DataError, DpcmlError
 from dpcml.utils.packages import version
-from dpcml.workflow import default_params
 
 KEY = ("data", "label", "seed")  # of a row in the results of a study
 FAILURES = ".failures.csv"

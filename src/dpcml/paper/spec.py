@@ -11,10 +11,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from dpcml.models.presets import default_params
 from dpcml.paper.published import METRICS
 from dpcml.utils.errors import ParameterError, did_you_mean
 from dpcml.utils.text import plain
-from dpcml.workflow import default_params
 
 FOLDER = "results/paper"  # where the studies of the paper keep their results
 TUNING = "results/tuning"  # where their searches keep trials and what they have found

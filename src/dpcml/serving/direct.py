@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from dpcml.retrieval.request import UserBatch
 from dpcml.serving.errors import library_error, no_items_left
 from dpcml.serving.feedback import FeedbackStore
-from dpcml.serving.lists import Found, one_list, without_likes
+from dpcml.serving.lists import Found, likes_nothing, one_list
 from dpcml.serving.middleware import App, Message, Receive, Scope, Send
 from dpcml.serving.model_store import LoadedModel, ModelStore
 from dpcml.serving.schemas import RecommendRequest
@@ -165,7 +165,7 @@ def _lists(loaded: LoadedModel, rows: list[int], options: ListOptions) -> list[b
     lists = loaded.model.top_items(batch, **options._asdict())
     counts = np.count_nonzero((lists.items >= 0) & np.isfinite(lists.scores), axis=1).tolist()
     found: list[bytes | Exception] = []
-    for place, (count, popular) in enumerate(zip(counts, without_likes(batch), strict=True)):
+    for place, (count, popular) in enumerate(zip(counts, likes_nothing(batch), strict=True)):
         reasons = lists.reasons[place] if options.explain else None
         best = Found(lists.items[place, :count], lists.scores[place, :count], reasons, popular)
         found.append(b"{%b}" % best.fields(loaded) if count else no_items_left())

@@ -133,7 +133,9 @@ class FeedbackStore:
             kept = self._vectors.get(key)
         if kept is not None and kept[0] is person:
             return kept[1]
-        vectors = model.fold_in(loaded.model.train_.item_ids[batch.liked(0)])[None]
+        train = loaded.model.train_
+        learned = batch.liked(0)[: train.n_items - 1]  # fold-in needs an item that is not liked
+        vectors = model.fold_in(train.item_ids[learned])[None]
         with self._lock:
             self._vectors[key] = person, vectors
             self._vectors.move_to_end(key)

@@ -103,13 +103,15 @@ def batch_lists(loaded: LoadedModel, asked: BatchRecommendRequest, feedback: Fee
         batch = UserBatch.known(train, np.array([rows[k] for k in some]))
         for k, one in zip(some, _best(loaded, batch, asked, candidates), strict=True):
             found[k] = one
+    popular = _popular(loaded, asked, candidates) if any(strange) and asked.on_unknown == "popular" else None
     for k, (user, person) in enumerate(zip(asked.users, people, strict=True)):
         if person is not None:
             check_client()
             found[k] = _after_feedback(loaded, user, asked, candidates, feedback, person)
             strange[k] = found[k] is None
         if strange[k] and asked.on_unknown == "popular":
-            found[k] = _popular(loaded, asked, candidates, person)
+            check_client()
+            found[k] = popular if person is None else _popular(loaded, asked, candidates, person)
     kept = [(user, one) for user, one in zip(asked.users, found, strict=True) if one is not None]
     if kept and not any(len(one.items) for _, one in kept):
         raise no_items_left()
@@ -186,11 +188,11 @@ def _best(loaded: LoadedModel, batch: UserBatch, asked: RecommendOptions, candid
         mix_by=asked.mix_by, explain=asked.explain,
     )  # fmt: skip
     reasons = lists.reasons if asked.explain else [None] * len(batch)
-    popular = without_likes(batch)
+    popular = likes_nothing(batch)
     return [_without_padding(*one) for one in zip(lists.items, lists.scores, reasons, popular, strict=True)]
 
 
-def without_likes(batch: UserBatch) -> list[bool]:
+def likes_nothing(batch: UserBatch) -> list[bool]:
     """Return for each user whether no like is known: models answer with popular items then."""
     ends = batch.likes.indptr.tolist()
     return [first == last for first, last in pairwise(ends)]

@@ -146,7 +146,7 @@ class LoadedModel:
     def example(self) -> int | str:
         """A user to begin with: of some whose history is neither short nor long, the one with the evenest interests."""
         train, known = self.model.train_, self.model.multi_interest
-        low, high = np.quantile(train.per_user[train.per_user > 0], EXAMPLE_LIKES)
+        low, high = np.quantile(train.per_user[train.per_user > 0], EXAMPLE_LIKES, method="nearest")
         rows = every_kth(np.flatnonzero((train.per_user >= low) & (train.per_user <= high)), EXAMPLES)
         if known is None:
             return json_id(train.user_ids[rows[0]])
