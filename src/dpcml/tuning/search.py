@@ -107,8 +107,8 @@ def tune(
     seed
         Seed of sampler and models.
     split, split_seed
-        How to split, ``ratio``, ``last`` or ``time`` (see `dpcml.data.split.split_by`), and the seed; or a `Split` of
-        the data, with three parts.
+        How to split, ``ratio``, ``last``, ``time`` or ``released`` (see `dpcml.data.split.split_by`), and the seed; or
+        a `Split` of the data, with three parts.
     engine, workers
         ``local`` or ``ray``, and the number of worker processes; by default one per core for models that are trained in
         epochs, and one for others, which are quick or need much memory.
