@@ -7,8 +7,8 @@ import pytest
 from dpcml import DPCML, EASE, Blend, Interactions, evaluate
 from dpcml.scale import RayRunner, collective
 from dpcml.scale.engine import weight_mean
+from dpcml.scale.init import INITIALIZERS, init_items
 from dpcml.scale.runner import partition
-from dpcml.scale.start import STARTS, item_start
 from dpcml.scale.worker import TrainingJob, run
 from dpcml.training.init import INITS
 from dpcml.utils.cluster import START_TRIES
@@ -40,7 +40,7 @@ def on_threads(workers, sync_every):
 
         def one(rank):
             group = collective.Alone() if workers == 1 else ThreadGroup(rank, workers, shared)
-            start = None if workers == 1 else item_start(model, train)
+            start = None if workers == 1 else init_items(model, train)
             job = TrainingJob(
                 model, start, model.train_config(train), train.per_item, weight_mean(train), train.n_positives,
                 sync_every, collective.POWER, None, False, {}, version(),
@@ -64,16 +64,16 @@ def same(one, other):
 
 def test_users_start_in_parts_as_they_do_at_once(parts, model):
     """Items start with the bits of one process; users at the same places, but for their noise."""
-    for name in STARTS:
+    for name in INITIALIZERS:
         model.set_params(init=name, random_state=3)
-        found = item_start(model, parts.train)
+        found = init_items(model, parts.train)
         counts = model.vector_counts(parts.train.per_user)
         users, items = INITS[name](parts.train, counts, model.trained_dim, np.random.default_rng(3))
         assert name == "random" or np.array_equal(found.vectors.astype(np.float32), items)
         mine = found.users(parts.train, counts, 1)
         assert mine.shape == users.shape
         assert name == "random" or np.abs(mine - users).max() < 0.3
-    assert set(STARTS) == set(INITS)
+    assert set(INITIALIZERS) == set(INITS)
 
 
 @pytest.mark.parametrize("init", ["clusters", "spectral", "random"])

@@ -62,11 +62,11 @@ RULES = [
 def test_same_bits_on_any_number_of_threads(likes, settings):
     alone, losses = trained(likes, **settings)
     for threads in (2, 3, 5):
-        team, team_losses = trained(likes, n_threads=threads, **settings)
-        assert same(alone, team)
-        assert losses == team_losses
-        assert (alone.user_vectors() == team.user_vectors()).all()
-        assert (alone.item_vectors() == team.item_vectors()).all()
+        several, several_losses = trained(likes, n_threads=threads, **settings)
+        assert same(alone, several)
+        assert losses == several_losses
+        assert (alone.user_vectors() == several.user_vectors()).all()
+        assert (alone.item_vectors() == several.item_vectors()).all()
 
 
 @pytest.mark.parametrize("thread", [0, 1])
@@ -134,8 +134,8 @@ def test_odd_sizes_learn_and_keep_their_padding_zero(likes, n_vectors, dim):
 @pytest.mark.parametrize("batch_size", [1, 10**5])
 def test_any_batch_size(likes, batch_size):
     alone, losses = trained(likes, epochs=2, batch_size=batch_size)
-    team, _ = trained(likes, epochs=2, batch_size=batch_size, n_threads=3)
-    assert same(alone, team)
+    several, _ = trained(likes, epochs=2, batch_size=batch_size, n_threads=3)
+    assert same(alone, several)
     assert np.isfinite(losses).all()
 
 

@@ -88,10 +88,10 @@ class FoldIn:
         vectors = start_vectors(mine, n_vectors)
         similar = _similarity(mine, others) if self.choice == SIMILAR else np.zeros((0, 0), dtype=np.float32)
         key, steps = epoch_key(self.seed, 0), _steps(self.steps, self.rate)
-        together = np.concatenate([mine, others]).astype(np.float32, copy=False)
+        learned = np.concatenate([mine, others]).astype(np.float32, copy=False)
         drawn = np.zeros(len(liked), np.float32) if self.attraction is None else self.attraction[liked]
         kernel.fold_in(
-            vectors, together, drawn, similar, key, self.n_candidates, self.n_negatives, self.choice, self.objective,
+            vectors, learned, drawn, similar, key, self.n_candidates, self.n_negatives, self.choice, self.objective,
             steps,
         )  # fmt: skip
         return vectors

@@ -71,10 +71,10 @@ def map_model(
         check_cores(ray, workers, threads)
         options = {"num_cpus": threads, "max_restarts": RETRIES, "max_task_retries": RETRIES}
         kind = ray.remote(**options, scheduling_strategy="SPREAD")(ModelWorker)
-        crew = [kind.remote(str(folder), version(), threads) for _ in range(workers)]
+        actors = [kind.remote(str(folder), version(), threads) for _ in range(workers)]
         errors = ray.exceptions
         try:
-            pool = ray.util.ActorPool(crew)
+            pool = ray.util.ActorPool(actors)
             yield from pool.map(lambda one, given: one.run.remote(task, given), list(arguments))
         except errors.RayTaskError as error:
             cause = getattr(error, "cause", None)
@@ -88,5 +88,5 @@ def map_model(
                 f"workers were lost more than {RETRIES} times: {' '.join(str(error).split())[:300]}"
             ) from None
         finally:
-            for one in crew:
+            for one in actors:
                 ray.kill(one)

@@ -20,8 +20,8 @@ from dpcml.data.shards import Place, received, to_send
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.scale.collective import POWER, Alone, LostWorkerError, RayGroup
 from dpcml.scale.engine import weight_mean
-from dpcml.scale.start import item_start, sample
-from dpcml.scale.worker import Trained, TrainingJob, check_version, run
+from dpcml.scale.init import init_items, sample
+from dpcml.scale.worker import TrainingJob, WorkerResult, check_version, run
 from dpcml.training.progress import Progress
 from dpcml.training.trainer import FitOptions, History, Trainer
 from dpcml.utils.arrays import FloatArray, IntArray
@@ -174,7 +174,7 @@ def _job(
     }
     return TrainingJob(
         model=model,
-        start=None if runner.workers == 1 else item_start(model, train),
+        init=None if runner.workers == 1 else init_items(model, train),
         config=replace(model.train_config(train), n_threads=threads),
         per_item=train.per_item,
         mean_weight=weight_mean(train),
@@ -214,7 +214,7 @@ class TrainingWorker:
         """Check that the worker can work."""
         check_version(expected)
 
-    def train(self, job: TrainingJob, *parts: Interactions | Place | None) -> Trained:
+    def train(self, job: TrainingJob, *parts: Interactions | Place | None) -> WorkerResult:
         """Train in step with the others, on a training and a validation part of its users."""
         try:
             train, valid = map(received, parts)
@@ -247,7 +247,7 @@ class _Workers:
     def __init__(self, ray: Any, parts: Sequence[Sequence[Any]], threads: int, progress: Progress) -> None:
         self._ray, self._parts, self._threads, self._progress = ray, parts, threads, progress
 
-    def train(self, job: TrainingJob) -> list[Trained]:
+    def train(self, job: TrainingJob) -> list[WorkerResult]:
         """Return what each worker has learned."""
         for attempt in range(RESTARTS + 1):
             try:
@@ -260,15 +260,15 @@ class _Workers:
                 job = replace(job, resume=job.checkpoint is not None)
         raise AssertionError("unreachable")
 
-    def _attempt(self, job: TrainingJob) -> list[Trained]:
+    def _attempt(self, job: TrainingJob) -> list[WorkerResult]:
         name = f"dpcml-{uuid.uuid4().hex}"
-        crew = self._start(name, job.version)
+        actors = self._start(name, job.version)
         try:
             shared = self._ray.put(job)
-            runs = [one.train.remote(shared, *part) for one, part in zip(crew, self._parts, strict=True)]
-            return self._results(crew, runs)
+            runs = [one.train.remote(shared, *part) for one, part in zip(actors, self._parts, strict=True)]
+            return self._results(actors, runs)
         finally:
-            self._end(crew)
+            self._end(actors)
 
     def _start(self, name: str, expected: str) -> list[Any]:
         """Return workers that are all there; one that dies before it has begun is replaced, and no loss of training.
@@ -278,25 +278,25 @@ class _Workers:
         size, deadline = len(self._parts), time.monotonic() + WAIT_SECONDS
         kind = self._ray.remote(num_cpus=self._threads, max_concurrency=2, scheduling_strategy="SPREAD")(TrainingWorker)
         while True:
-            crew = [kind.remote(rank, size, name, self._threads) for rank in range(size)]
+            actors = [kind.remote(rank, size, name, self._threads) for rank in range(size)]
             try:
-                self._ready(crew, expected, deadline)
-                return crew
+                self._ready(actors, expected, deadline)
+                return actors
             except LostWorkerError as error:
-                self._end(crew)
+                self._end(actors)
                 if time.monotonic() > deadline:
                     raise DataError(f"workers do not start: {error}; go on with --resume") from None
                 time.sleep(POLL_SECONDS)
             except BaseException:
-                self._end(crew)
+                self._end(actors)
                 raise
 
-    def _end(self, crew: Sequence[Any]) -> None:
-        for one in crew:
+    def _end(self, actors: Sequence[Any]) -> None:
+        for one in actors:
             self._ray.kill(one)
 
-    def _ready(self, crew: Sequence[Any], expected: str, deadline: float) -> None:
-        checks = [one.ready.remote(expected) for one in crew]
+    def _ready(self, actors: Sequence[Any], expected: str, deadline: float) -> None:
+        checks = [one.ready.remote(expected) for one in actors]
         left = max(0.0, deadline - time.monotonic())
         started, _ = self._ray.wait(checks, num_returns=len(checks), timeout=left)
         if len(started) < len(checks):
@@ -308,14 +308,14 @@ class _Workers:
         for check in checks:
             self._get(check)
 
-    def _results(self, crew: Sequence[Any], runs: Sequence[Any]) -> list[Trained]:
+    def _results(self, actors: Sequence[Any], runs: Sequence[Any]) -> list[WorkerResult]:
         waiting = list(runs)
         while waiting:
             done, waiting = self._ray.wait(waiting, num_returns=1, timeout=POLL_SECONDS)
             for one in done:
                 self._get(one)
             if not done:
-                self._show(crew[0])
+                self._show(actors[0])
         return [self._get(one) for one in runs]
 
     def _show(self, first: Any) -> None:

@@ -16,7 +16,7 @@ from dpcml.models.multi_interest import MultiInterest
 from dpcml.models.runners import EngineScorer
 from dpcml.scale.collective import Group, ItemSync, largest
 from dpcml.scale.engine import SharedEngine
-from dpcml.scale.start import ItemStart
+from dpcml.scale.init import ItemInit
 from dpcml.training.checkpoint import Checkpoint, Checkpointer, DamagedCheckpointError
 from dpcml.training.engine import TrainConfig
 from dpcml.training.trainer import History, Trainer
@@ -32,7 +32,7 @@ class TrainingJob:
     """What all workers of a training need to know."""
 
     model: MultiInterest  # unfitted, with what was found on the validation part
-    start: ItemStart | None  # None for a single worker, which starts as a training in one process does
+    init: ItemInit | None  # None for a single worker, which starts as a training in one process does
     config: TrainConfig
     per_item: IntArray  # positives of each item, of all users
     mean_weight: float  # see `dpcml.scale.engine.weight_mean`
@@ -46,7 +46,7 @@ class TrainingJob:
 
 
 @dataclass(frozen=True)
-class Trained:
+class WorkerResult:
     """What a worker has learned."""
 
     users: FloatArray  # (users of this worker, vectors, d)
@@ -60,7 +60,7 @@ def run(
     train: Interactions,
     valid: Interactions | None,
     note: Callable[[History], None] | None = None,
-) -> Trained:
+) -> WorkerResult:
     """Train on the users of one worker, in step with the others; ``note`` gets the history after each epoch."""
     learner = SharedLearner(job, group, train)
     trainer = Trainer.from_params(job.model.get_params())
@@ -84,7 +84,7 @@ def run(
         callbacks=[] if note is None else [note],
     )
     users, items = engine.release()
-    return Trained(users, items if group.rank == 0 else None, history)
+    return WorkerResult(users, items if group.rank == 0 else None, history)
 
 
 def check_version(expected: str) -> None:
@@ -104,7 +104,7 @@ class SharedLearner:
     def __init__(self, job: TrainingJob, group: Group, train: Interactions) -> None:
         self._share = train.n_positives / job.positives
         self._group = group
-        alone = job.start is None
+        alone = job.init is None
         self.engine = job.model.make_engine(train) if alone else _shared_engine(job, group, train)
 
     def compile(self) -> None:
@@ -126,14 +126,14 @@ class SharedLearner:
 
 
 def _shared_engine(job: TrainingJob, group: Group, train: Interactions) -> SharedEngine:
-    start = job.start
-    assert start is not None
+    init = job.init
+    assert init is not None
     config = replace(job.config, seed=(job.config.seed + group.rank * SEEDS) % 2**64)
     counts = job.model.vector_counts(train.per_user)
-    users = repeat_first(start.users(train, counts, group.rank), counts)
+    users = repeat_first(init.users(train, counts, group.rank), counts)
     n_batches = -(-train.n_positives // config.batch_size)
     sync = ItemSync(group, job.sync_every, n_batches, config.items_on_sphere, job.sync_power)
-    items = start.vectors.astype(np.float32)
+    items = init.vectors.astype(np.float32)
     return SharedEngine(train, users, items, config, per_item=job.per_item, mean_weight=job.mean_weight, sync=sync)
 
 

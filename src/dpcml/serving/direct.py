@@ -47,7 +47,7 @@ class ListOptions(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Asked:
+class _Request:
     loaded: LoadedModel
     row: int
     options: ListOptions
@@ -69,7 +69,7 @@ class ListBatcher:
 
     def __init__(self, max_waiting: int) -> None:
         self._pool, self._max_waiting = WorkPool(1, threads=1), max(1, max_waiting)
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_Request] = []
         self._working = False
         self._times = _ListTimes()
 
@@ -77,7 +77,7 @@ class ListBatcher:
         """Return the response with the list of the user at a row."""
         if len(self._waiting) >= self._max_waiting:
             self._pool.refuse(len(self._waiting))
-        asked = _Asked(loaded, row, options, asyncio.get_running_loop().create_future())
+        asked = _Request(loaded, row, options, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if not self._working:
             self._working, loop = True, asyncio.get_running_loop()
@@ -95,12 +95,12 @@ class ListBatcher:
             work = self._pool.submit(lambda: self._answers(some))
             work.add_done_callback(lambda done: loop.call_soon_threadsafe(self._go_on, loop, some, done.result()))
 
-    def _go_on(self, loop: asyncio.AbstractEventLoop, some: list[_Asked], answers: list[bytes | Exception]) -> None:
+    def _go_on(self, loop: asyncio.AbstractEventLoop, some: list[_Request], answers: list[bytes | Exception]) -> None:
         self._deliver(some, answers)
         self._begin(loop)
 
     @staticmethod
-    def _deliver(some: list[_Asked], answers: list[bytes | Exception]) -> None:
+    def _deliver(some: list[_Request], answers: list[bytes | Exception]) -> None:
         for one, answer in zip(some, answers, strict=True):
             if one.answer.done():
                 continue
@@ -113,7 +113,7 @@ class ListBatcher:
         """End the thread."""
         self._pool.close()
 
-    def _answers(self, asked: list[_Asked]) -> list[bytes | Exception]:
+    def _answers(self, asked: list[_Request]) -> list[bytes | Exception]:
         """Return the responses; lists with the same options and of the same model are made together."""
         found: list[bytes | Exception] = [b""] * len(asked)
         for members in _groups(asked):
@@ -129,7 +129,7 @@ class ListBatcher:
         return found
 
 
-def _groups(asked: Sequence[_Asked]) -> list[list[int]]:
+def _groups(asked: Sequence[_Request]) -> list[list[int]]:
     """Return the places of lists that can be made together."""
     groups: dict[tuple[int, ListOptions], list[int]] = {}
     for k, one in enumerate(asked):
@@ -149,7 +149,7 @@ class _ListTimes:
         """Keep the time of lists that were made together."""
         self._last.setdefault(loaded, {}).setdefault(options.kind, deque(maxlen=2)).append((count, seconds))
 
-    def expected(self, asked: Sequence[_Asked]) -> float:
+    def expected(self, asked: Sequence[_Request]) -> float:
         """Return the seconds for lists; the shorter of both times counts, as other programs may have delayed one."""
         total = 0.0
         for members in _groups(asked):

@@ -19,10 +19,10 @@ SAMPLE, SAMPLE_PER_ITEM = 2**22, 16  # positives of the users by whom items star
 
 
 @dataclass(frozen=True)
-class ItemStart:
+class ItemInit:
     """How items start, and what users need to start."""
 
-    init: str  # name in `STARTS`
+    init: str  # name in `INITIALIZERS`
     vectors: FloatArray  # (items, d)
     spectrum: FloatArray  # (items, coordinates); none for random vectors
     most: int  # vectors of a user, at most
@@ -35,39 +35,39 @@ class ItemStart:
         for first in range(0, train.n_users, BLOCK):
             last = min(first + BLOCK, train.n_users)
             some = train.users_between(first, last)
-            found[first:last] = STARTS[self.init].users(some, self, n_vectors[first:last], rng)
+            found[first:last] = INITIALIZERS[self.init].users(some, self, n_vectors[first:last], rng)
         return found
 
 
-class Start(ABC):
-    """The start of items from all users, and of users from their own positives; one for each name in `INITS`."""
+class Initializer(ABC):
+    """Initial vectors of items from all users, and of users from their own positives; one for each name in `INITS`."""
 
     @abstractmethod
     def items(self, train: Interactions, dim: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Return vectors and spectral coordinates of the items."""
 
     @abstractmethod
-    def users(self, train: Interactions, start: ItemStart, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
+    def users(self, train: Interactions, init: ItemInit, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return vectors of some users."""
 
 
-STARTS: Registry[Start] = Registry("initialisation on several workers")
+INITIALIZERS: Registry[Initializer] = Registry("initialisation on several workers")
 
 
-class RandomStart(Start):
+class RandomInit(Initializer):
     """The distributions of ``init="random"``."""
 
     def items(self, train: Interactions, dim: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw the items."""
         return rng.standard_normal((train.n_items, dim)) / np.sqrt(dim), np.zeros((train.n_items, 0))
 
-    def users(self, train: Interactions, start: ItemStart, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
+    def users(self, train: Interactions, init: ItemInit, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
         """Draw the users."""
-        shape = train.n_users, start.most, start.vectors.shape[1]
+        shape = train.n_users, init.most, init.vectors.shape[1]
         return rng.standard_normal(shape, dtype=np.float32) * np.float32(0.01)
 
 
-class SpectralStart(Start):
+class SpectralInit(Initializer):
     """Items and users of ``init="spectral"``."""
 
     def items(self, train: Interactions, dim: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -75,34 +75,34 @@ class SpectralStart(Start):
         spectrum = spectrum_of(train, dim, rng)
         return spectral_items(spectrum, dim, rng), spectrum
 
-    def users(self, train: Interactions, start: ItemStart, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
+    def users(self, train: Interactions, init: ItemInit, n_vectors: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return the users at the centres of their items, with noise that makes their vectors differ."""
-        shape = train.n_users, start.most, start.vectors.shape[1]
+        shape = train.n_users, init.most, init.vectors.shape[1]
         noise = rng.standard_normal(shape, dtype=np.float32)
-        return np.asarray(self._centres(train, start, n_vectors).astype(np.float32) + np.float32(NOISE) * noise)
+        return np.asarray(self._centres(train, init, n_vectors).astype(np.float32) + np.float32(NOISE) * noise)
 
-    def _centres(self, train: Interactions, start: ItemStart, n_vectors: IntArray) -> FloatArray:
-        return unit(train.csr @ start.vectors)[:, None, :]
+    def _centres(self, train: Interactions, init: ItemInit, n_vectors: IntArray) -> FloatArray:
+        return unit(train.csr @ init.vectors)[:, None, :]
 
 
-class ClusterStart(SpectralStart):
+class ClusterInit(SpectralInit):
     """Items and users of ``init="clusters"``."""
 
-    def _centres(self, train: Interactions, start: ItemStart, n_vectors: IntArray) -> FloatArray:
-        return between_clusters(train, start.vectors, user_clusters(train, start.spectrum, n_vectors), start.most)
+    def _centres(self, train: Interactions, init: ItemInit, n_vectors: IntArray) -> FloatArray:
+        return between_clusters(train, init.vectors, user_clusters(train, init.spectrum, n_vectors), init.most)
 
 
-STARTS.add("random", RandomStart())
-STARTS.add("spectral", SpectralStart())
-STARTS.add("clusters", ClusterStart())
+INITIALIZERS.add("random", RandomInit())
+INITIALIZERS.add("spectral", SpectralInit())
+INITIALIZERS.add("clusters", ClusterInit())
 
 
-def item_start(model: MultiInterest, train: Interactions) -> ItemStart:
+def init_items(model: MultiInterest, train: Interactions) -> ItemInit:
     """Return the start of the items, from a `sample` of the users."""
     rng = np.random.default_rng(model.random_state)
-    vectors, spectrum = STARTS[model.init].items(train.take_users(sample(train)), model.trained_dim, rng)
+    vectors, spectrum = INITIALIZERS[model.init].items(train.take_users(sample(train)), model.trained_dim, rng)
     most = int(model.vector_counts(train.per_user).max(initial=1))
-    return ItemStart(model.init, vectors, spectrum, most, model.random_state)
+    return ItemInit(model.init, vectors, spectrum, most, model.random_state)
 
 
 def sample(train: Interactions) -> IntArray:
