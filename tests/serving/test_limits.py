@@ -237,6 +237,20 @@ def test_the_own_page_and_allowed_names_can(models, serve):
         assert client.post("/api/v1/reload", headers=headers).status_code == 200
 
 
+def test_a_server_for_this_machine_is_read_under_known_names_only(models, start):
+    server = start(models["itemknn"], "--allow-host", "recommend.example.org")
+    paths = ("/api/v1/history?user=1", "/api/v1/model", "/metrics")
+    for path in paths:
+        answer = server.client.get(path, headers={"Host": "evil.example.org"})
+        assert (answer.status_code, answer.json()["error"]) == (403, "unknown_host")
+        assert server.client.get(path, headers={"Host": "recommend.example.org"}).status_code == 200
+        assert server.client.get(path).status_code == 200
+    answer = server.client.post("/api/v1/recommend", json={"user": 1}, headers={"Host": "evil.example.org"})
+    assert answer.status_code == 403
+    for path in ("/health", "/"):
+        assert server.client.get(path, headers={"Host": "evil.example.org"}).status_code == 200
+
+
 @pytest.mark.parametrize("content", [b"{", b" " * (2**20 + 1)])
 def test_the_token_is_checked_before_the_body(models, serve, content):
     """Finding 16."""

@@ -60,7 +60,10 @@ def serve(
     if index:
         note("building the index of a large catalogue takes minutes the first time")
     names = (*(allow_host or ()), *(() if host in ("0.0.0.0", "::") else (host,)))
-    settings = ServeSettings(token, compare, log_requests=not quiet, index=index, hosts=names, feedback=feedback)
+    settings = ServeSettings(
+        token, compare, log_requests=not quiet, index=index, hosts=names, feedback=feedback,
+        known_hosts_only=token is None and is_loopback(host),
+    )  # fmt: skip
     run(
         directory, settings, host=host, port=port, workers=workers,
         ready=lambda address: note(f"serving {directory} at {address} (Ctrl-C stops it)"),

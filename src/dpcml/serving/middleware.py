@@ -63,11 +63,20 @@ def check_token(headers: Headers, token: str) -> None:
         )
 
 
+def check_host(headers: Headers, hosts: Collection[str]) -> None:
+    """Raise `APIError` 403 unless ``Host`` is an address, ``localhost`` or one of ``hosts``.
+
+    Otherwise a web site could name this machine in its own domain, and its scripts could read the answers.
+    """
+    if not _is_own(_header(headers, b"host").decode("latin-1").lower(), hosts):
+        hint = "use the server's address or localhost, or start the server with --allow-host NAME"
+        raise APIError(403, "unknown_host", "the header Host names a host that this server does not know", hint)
+
+
 def check_origin(headers: Headers, hosts: Collection[str]) -> None:
     """Raise `APIError` 403 for a request that another web site makes a browser send.
 
-    ``Host`` must be an address, ``localhost`` or one of ``hosts``: otherwise a site could name this machine in its own
-    domain. ``Origin``, where a browser sends it, must be the server itself.
+    ``Host`` is checked, see `check_host`, and ``Origin``, where a browser sends it, must be the server itself.
 
     Examples
     --------
@@ -77,12 +86,9 @@ def check_origin(headers: Headers, hosts: Collection[str]) -> None:
     ...
     dpcml.serving.errors.APIError: 403: the request comes from another web site
     """
-    host = _header(headers, b"host").decode("latin-1").lower()
-    if not _is_own(host, hosts):
-        hint = "use the server's address or localhost, or start the server with --allow-host NAME"
-        raise APIError(403, "unknown_host", "the header Host names a host that this server does not know", hint)
+    check_host(headers, hosts)
     origin = _header(headers, b"origin").decode("latin-1").lower()
-    if origin and origin.partition("://")[2] != host:
+    if origin and origin.partition("://")[2] != _header(headers, b"host").decode("latin-1").lower():
         hint = "only the server's own page and programs may do this"
         raise APIError(403, "foreign_origin", "the request comes from another web site", hint)
 
@@ -201,6 +207,8 @@ class RequestMiddleware:
             check_token(headers, self.settings.token)
         if scope["path"] in self.changing:
             check_origin(headers, self.hosts)
+        elif self.settings.known_hosts_only and not is_public(scope["path"]):
+            check_host(headers, self.hosts)
         if _content_length(headers) > self.settings.max_body:
             raise body_too_large(self.settings.max_body)
 

@@ -61,6 +61,9 @@ class ServeSettings:
     hosts
         Names under which clients reach the server, besides ``localhost`` and addresses: requests that change something
         must name one of them in ``Host``.
+    known_hosts_only
+        Requests that read must do so too. ``dpcml serve`` wants it of a server for this machine without a token:
+        otherwise a web site that gives this machine a name of its own could read through the browser.
     limits
         What clients may use.
     feedback
@@ -83,6 +86,7 @@ class ServeSettings:
     index: bool = False
     workers: int = 1
     hosts: tuple[str, ...] = ()
+    known_hosts_only: bool = False
     limits: Limits = Limits()
     feedback: Path | None = None
     feedback_bytes: int = MAX_BYTES
