@@ -74,7 +74,7 @@ def test_ids_of_the_catalogue_are_called_as_in_the_data(folder, catalogue):
     assert found["new_items"] == 2
     text = (folder / catalogue).read_text()
     (folder / "more.csv").write_text(text.replace("film", "work").replace("9001", "9101"))
-    assert "pass item='...' (--item)" in run("update", "n", "--items", "more.csv", "--out", "o", code=2)
+    assert "pass item='...' to read_items (update: --item)" in run("update", "n", "--items", "more.csv", "--out", "o", code=2)
     with pytest.warns(UserWarning, match="1 of 2 new items"):
         found = json.loads(run("update", "n", "--items", "more.csv", "--item", "work", "--out", "o", "--json"))
     assert found["new_items"] == 1
@@ -90,6 +90,6 @@ def test_bad_input(folder, catalogue):
     assert not (folder / "m").exists()
     run("train", "--data", "likes.csv", "--model", "ease", "--out", "m")
     for more in ([], ["--items", catalogue, "--feedback", "j"]):
-        assert "name one of --feedback JOURNAL and --items FILE" in run("update", "m", "--out", "n", *more, code=2)
+        assert "name either --feedback JOURNAL or --items FILE" in run("update", "m", "--out", "n", *more, code=2)
     assert "give titles or attributes" in run("update", "m", "--items", catalogue, "--out", "n", code=2)
     assert not (folder / "n").exists()

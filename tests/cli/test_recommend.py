@@ -165,7 +165,7 @@ def test_users_and_histories_of_which_nothing_is_known(run, folder, tmp_path):
     assert "left out of the history: nothing" in run(*words).stderr
     assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nothing"]}
     found = json.loads(run("similar", "dpcml", "--item", 4, "--item", 999, "--on-unknown", "skip", "--json").stdout)
-    assert (found["item"], found["unknown"]) == ("4", {"items": ["999"]})
+    assert ([one["item"] for one in found["similar"]], found["unknown"]) == (["4"], {"items": ["999"]})
     assert "left out: 999" in run("similar", "dpcml", "--item", 4, "--item", 999, "--on-unknown", "skip").stderr
     words = "interests", "dpcml", "--history", "3,5,nothing", "--on-unknown", "skip"
     assert json.loads(run(*words, "--json").stdout)["unknown"] == {"items": ["nothing"]}

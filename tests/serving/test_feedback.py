@@ -316,3 +316,21 @@ def test_an_update_leaves_out_users_who_like_every_item(tiny, tmp_path):
     updated = load(tmp_path / "new").train_
     assert unknown in updated.of(3)
     assert updated.of(0).tolist() == load(tiny).train_.of(0).tolist()
+
+
+def test_an_update_keeps_what_people_do_not_want(tiny, tmp_path):
+    model, journal = load(tiny), FeedbackJournal(tmp_path / "journal")
+    unknown = {user: np.setdiff1d(np.arange(10), model.train_.of(user)).tolist() for user in (1, 3)}
+    for user, item, action in (
+        (3, unknown[3][0], "like"), (3, unknown[3][1], "hide"), (1, unknown[1][0], "dislike"),
+        (99, 4, "like"), (99, 5, "dislike"), (98, 4, "hide"), (1, int(model.train_.of(1)[0]), "dislike"),
+    ):  # fmt: skip
+        journal.append(Feedback(user, item, action))
+    found = update_saved(tiny, tmp_path / "journal", tmp_path / "new", epochs=1)
+    assert (found["likes"], found["new_users"]) == (2, 1)
+    new = load(tmp_path / "new")
+    assert set(new.recommend(3, n=10)[0]) == set(unknown[3][2:])
+    assert set(new.recommend(1, n=10)[0]) == set(unknown[1][1:])
+    assert set(new.recommend(99, n=10)[0]) == set(range(10)) - {4, 5}
+    assert new.train_.of(1).tolist() == model.train_.of(1).tolist()
+    assert 98 not in new.train_.user_ids

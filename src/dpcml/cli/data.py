@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -112,7 +113,8 @@ def ingest(
         note(f"- {line}")
     written = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     print(
-        f"{written} in {len(said['shards'])} shards, split by {said['split']['rule']}\nnext: dpcml train --data {out}"
+        f"{written} in {len(said['shards'])} shards, split by {said['split']['rule']}\nnext: dpcml train --data"
+        f" {shlex.quote(str(out))}"
     )
 
 

@@ -147,7 +147,7 @@ def similar(
     if as_json:
         plain = [{kind: one, f"{kind}s": rows} for one, rows in zip(wanted, lists, strict=True)]
         said = {"model": model.name, **({"unknown": {"items": lacking}} if lacking else {})}
-        print_json({**plain[0], **said} if len(plain) == 1 else {**said, "similar": plain})
+        print_json({**said, "similar": plain} if len(item or user or ()) > 1 else {**plain[0], **said})
         return
     if lacking:
         note(f"not known, and left out: {_some(lacking)}")
@@ -229,7 +229,7 @@ def parse_filters(given: Sequence[str]) -> dict[str, list[str]] | None:
 
 def _read_ids(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # ids may have the other characters that end lines
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # ids may have the other characters that end lines
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a text file with one id per line") from None
     except UnicodeDecodeError:

@@ -125,8 +125,11 @@ def train(
             note(f"- {line}")
         if replaces:
             note(f"{folder} has a model: it is replaced when the new one is whole")
-        if resume and not any(kept.rglob("checkpoint*")):
+        begun = any(kept.rglob("checkpoint*"))
+        if resume and not begun:
             note(f"no checkpoint in {kept}: starting at the beginning")
+        if begun and not resume:
+            note(f"{kept} holds a run that was interrupted: this one takes its place; --resume goes on with it")
     try:
         found = train_and_save(
             learner, interactions, folder,

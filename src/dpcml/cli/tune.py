@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,7 +90,9 @@ def _show(found: TuningResult, out: Path) -> None:
     print(f"best {found.metric} {found.best_value:.4f} (validation, released protocol) with")
     for name, value in found.best_parameters.items():
         print(f"  {name} = {value}")
-    print(f"all trials: {out / 'trials.csv'}\nnext: dpcml train --config {out / 'best.toml'} --out DIR")
+    print(
+        f"all trials: {out / 'trials.csv'}\nnext: dpcml train --config {shlex.quote(str(out / 'best.toml'))} --out DIR"
+    )
 
 
 @contextmanager
@@ -98,7 +101,10 @@ def _hint(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        note(f"finished trials are in {out / 'trials.csv'}: go on with the same command")
+        table = out / "trials.csv"
+        note(
+            f"finished trials are in {table}: go on with the same command" if table.exists() else "no trial is finished"
+        )
         raise
 
 

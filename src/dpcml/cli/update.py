@@ -27,10 +27,13 @@ def update(
 ) -> None:
     """Add the likes of a feedback journal to a model, or new items by their content, without a new training.
 
-    Dislikes and hidden items are not learned; a server goes on reading them from the journal.
+    Dislikes and hidden items are kept as known and not liked: the new model never recommends them to these people.
     """
+    from dpcml.storage import CARD
     from dpcml.workflow import add_items_saved, update_saved
 
+    if (out / CARD).exists() and not as_json:
+        note(f"{out} has a model: it is replaced when the new one is whole")
     if items is not None and feedback is None:
         summary = add_items_saved(folder, items, out, item=item)
         if as_json:
@@ -39,7 +42,7 @@ def update(
             print(f"{out}: {summary['new_items']} new items, {summary['items']} in all")
         return
     if feedback is None or items is not None:
-        raise ParameterError("name one of --feedback JOURNAL and --items FILE")
+        raise ParameterError("name either --feedback JOURNAL or --items FILE; update twice for both")
     if item is not None:
         raise ParameterError(f"--item {item}: is a column of the file of --items; add --items FILE, or leave it out")
     summary = update_saved(folder, feedback, out, epochs=epochs)
@@ -47,7 +50,7 @@ def update(
         print_json(summary)
         return
     if summary["damaged"]:
-        note(f"{summary['damaged']} damaged lines of {feedback} were left out")
+        note(f"damaged lines of {feedback} that were left out: {summary['damaged']}")
     if summary["foreign"]:
         note(f"{summary['foreign']} likes were left out: the model lacks the item, or its user ids are of another kind")
     print(f"{out}: {summary['likes']} new likes, {summary['new_users']} new users, {summary['positives']} positives")

@@ -20,7 +20,7 @@ COMMON_NAMES = {
              "trackid", "songid", "artistid", "bookid", "isbn", "gameid", "game", "asin", "sku", "parentasin",
              "businessid", "venueid", "contentid", "documentid", "docid", "adid", "itemidx"),
     "rating": ("rating", "ratings", "stars", "score", "overall", "weight", "value", "ratingge4", "count",
-               "plays"),
+               "plays", "liked", "like", "islike", "label", "preference"),
     "time": ("timestamp", "time", "ts", "unixtime", "unixreviewtime", "datetime", "date", "createdat",
              "eventtime"),
     "weight": (),  # never guessed

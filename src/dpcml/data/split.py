@@ -270,6 +270,9 @@ def _cut(data: Interactions, order: IntArray, ends: Sequence[Array], rule: str) 
 def _label(data: Interactions, labels: IntArray, n_parts: int, rule: str) -> Split:
     for part in range(n_parts):
         if not (labels == part).any():
-            raise DataError(f"part {part + 1} of the split is empty: {data!r} is too small for {rule}")
+            raise DataError(
+                f"part {part + 1} of the split is empty: {data!r} is too small for {rule}; users need several"
+                " positives, or train without a split (--all)"
+            )
     digest = hashlib.sha256(data.content_hash.encode() + labels.astype(np.int8).tobytes()).hexdigest()[:16]
     return Split(tuple(data.select(labels == part, split_hash=digest) for part in range(n_parts)), rule)

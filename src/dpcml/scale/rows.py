@@ -13,10 +13,12 @@ from pathlib import Path
 import polars as pl
 
 from dpcml.data.columns import EXACT, LARGEST_ID, Where, assign_columns, reject
+from dpcml.data.readers.objects import is_json
 from dpcml.data.readers.tables import SAMPLE, share_of_numbers
 from dpcml.utils.errors import DataError
 
 BATCH = 2**20  # rows that are read at once
+SNIFFED = 4096  # bytes that tell JSON
 
 
 @dataclass
@@ -35,6 +37,9 @@ class FileRows:
         for file in self.files:
             if not file.is_file():
                 raise DataError(f"{file}: there is no such file")
+            with file.open("rb") as opened:
+                if is_json(opened.read(SNIFFED).decode("utf-8", errors="replace").lstrip("\ufeff")):
+                    raise DataError(f"{file}: is JSON; ingest reads Parquet and CSV: write one of them")
         self.notes = (f"{len(self.files)} files", *self._assigned[1])
 
     @cached_property

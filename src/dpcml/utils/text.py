@@ -62,7 +62,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     dpcml.utils.errors.DataError: no/such/file.toml: cannot be read (No such file or directory); name a TOML file
     """
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -130,7 +130,7 @@ def split_again(
 def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, epochs: int = 10) -> dict[str, Any]:
     """Add the likes of a feedback journal to a saved model by ``partial_fit``, save the result, and return a summary.
 
-    Dislikes and hidden items are not learned: a server goes on reading them from the journal.
+    Dislikes and hidden items are kept as pairs that are known and not liked: the new model never recommends them.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def update_saved(folder: str | Path, journal: str | Path, out: str | Path, *, ep
         )
     entries, damaged = read_journal(journal)
     said = latest(entries).values()
-    likes, foreign = _likes(model.train_, [one for one in said if one.action == "like"])
+    likes, foreign = _learnable(model.train_, list(said))
     summary = {
         "out": str(out),
         "entries": len(entries),
@@ -209,30 +209,38 @@ def _save_updated(model: Recommender, out: str | Path, folder: str | Path, chang
     storage.save(model, out, record=record, evaluation=evaluated)
 
 
-def _likes(train: Interactions, likes: Sequence[Feedback]) -> tuple[Interactions | None, int]:
-    """Return the likes that are new to a model, and how many it cannot take.
+def _learnable(train: Interactions, said: Sequence[Feedback]) -> tuple[Interactions | None, int]:
+    """Return the likes that are new to a model, None without any, and how many it cannot take.
 
-    Those of users who would then like every item are left out, with a warning: no model can learn from them.
+    Dislikes and hidden items go along as pairs that are known and no positives, as ratings below the threshold are.
+    Likes of users who would then like every item are left out, with a warning: no model can learn from them.
     """
-    items = positions(train.item_ids, np.atleast_1d(id_array([one.item for one in likes])), train.items.order)
+    items = positions(train.item_ids, np.atleast_1d(id_array([one.item for one in said])), train.items.order)
     numbers = train.user_ids.dtype.kind == "i"
-    users = [as_integer(str(one.user)) if numbers else str(one.user) for one in likes]
-    fit = np.array([k for k, user in enumerate(users) if user is not None and items[k] >= 0], dtype=np.int64)
-    ids = np.atleast_1d(id_array([users[k] for k in fit]))
+    users = [as_integer(str(one.user)) if numbers else str(one.user) for one in said]
+    likes = np.array([one.action == "like" for one in said], dtype=bool)
+    fit = np.array([user is not None for user in users], dtype=bool) & (items >= 0)
+    foreign = int((likes & ~fit).sum())
+    said, items, likes = [one for one, fits in zip(said, fit, strict=True) if fits], items[fit], likes[fit]
+    ids, codes = np.unique(id_array([user for user, fits in zip(users, fit, strict=True) if fits]), return_inverse=True)
     rows = positions(train.user_ids, ids, train.user_order)
-    new = np.array([row < 0 or items[k] not in train.of(row) for k, row in zip(fit, rows, strict=True)], dtype=bool)
-    wanted, first, codes = np.unique(ids[new], return_index=True, return_inverse=True)
-    before = rows[new][first]
-    full = np.bincount(codes, minlength=len(wanted)) + np.where(before < 0, 0, train.per_user[before]) == train.n_items
+    known = [row >= 0 and item in train.of(row) for row, item in zip(rows[codes], items, strict=True)]
+    new = likes & ~np.array(known, dtype=bool)
+    full = np.bincount(codes[new], minlength=len(ids)) + np.where(rows < 0, 0, train.per_user[rows]) == train.n_items
+    full &= np.bincount(codes[new], minlength=len(ids)) > 0
     if full.any():
-        warn_of_full_users(wanted[full], train.n_items)
-    kept = fit[new][~full[codes]]
-    if not len(kept):
-        return None, len(likes) - len(fit)
-    wanted, codes = np.unique(ids[new][~full[codes]], return_inverse=True)
+        warn_of_full_users(ids[full], train.n_items)
+        new &= ~full[codes]
+    if not new.any():
+        return None, foreign
+    named = rows >= 0  # somebody new is known by likes only
+    named[codes[new]] = True
+    unwanted = ~likes & named[codes]
+    places = np.cumsum(named) - 1
     found = Interactions.from_codes(
-        codes, items[kept], wanted, train.items,
-        timestamps=None if train.timestamps is None else np.array([likes[k].time for k in kept]),
-        weights=None if train.weights is None else np.full(len(kept), np.median(train.weights)),  # nobody has said any
+        places[codes[new]], items[new], ids[named], train.items,
+        timestamps=None if train.timestamps is None else np.array([one.time for one in said])[new],
+        weights=None if train.weights is None else np.full(new.sum(), np.median(train.weights)),  # nobody has said any
+        low_rated=(places[codes[unwanted]], items[unwanted]),
     )  # fmt: skip
-    return found, len(likes) - len(fit)
+    return found, foreign

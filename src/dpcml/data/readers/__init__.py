@@ -11,12 +11,14 @@ from dpcml.data.items import ItemTable
 from dpcml.data.prepare import Rules, prepare
 from dpcml.data.readers.base import READERS, Options, Parsed, Reader, check_options, detect, joined
 from dpcml.data.readers.items import read_items, read_tags
+from dpcml.data.readers.objects import JSON
 from dpcml.data.readers.published import ListFiles, MovieLens, Steam
 from dpcml.data.readers.source import SourceFile, open_source
 from dpcml.data.readers.tables import Parquet, Tables
 from dpcml.utils.errors import DataError, ParameterError
 
 __all__ = [
+    "JSON",
     "READERS",
     "ListFiles",
     "MovieLens",

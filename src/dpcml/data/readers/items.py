@@ -13,7 +13,8 @@ import polars as pl
 from dpcml.data.columns import COMMON_NAMES, Where, encode_ids, normalized, reject
 from dpcml.data.frames import frame_columns, row_of_frame
 from dpcml.data.items import Attributes, ItemTable
-from dpcml.data.readers.base import Options
+from dpcml.data.readers.base import Options, Parsed
+from dpcml.data.readers.objects import is_json, json_columns
 from dpcml.data.readers.published import check_counts, numbers_by_line
 from dpcml.data.readers.source import SourceFile, open_source, read_delimited
 from dpcml.data.readers.tables import MAGIC, open_table, parquet_columns
@@ -78,11 +79,13 @@ def read_items(
     head = source.head()
     first = head.partition("\n")[0]
     if head.startswith(MAGIC):
-        found = _from_parquet(source, given)
+        found = _from_typed(parquet_columns(source, lambda names: (_pick(names, given, source.name), ())))
     elif separator is None and first.count("::") == 2:
         found = _from_movies(source)
     elif separator is None and first.count("|") == U_ITEM_WIDTH - 1:
         found = _from_u_item(source)
+    elif separator is None and is_json(head):
+        found = _from_typed(json_columns(source, lambda names: (_pick(names, given, source.name), ())))
     else:
         found = _from_table(source, given, Options(separator=separator, header=header))
     return _item_table(str(source.path), found, text_ids)
@@ -164,8 +167,7 @@ def _from_table(source: SourceFile, given: Mapping[str, str | None], options: Op
     return _Found(cells, table.where, _sets(cells))
 
 
-def _from_parquet(source: SourceFile, given: Mapping[str, str | None]) -> _Found:
-    parsed = parquet_columns(source, lambda names: (_pick(names, given, source.name), ()))
+def _from_typed(parsed: Parsed) -> _Found:
     return _Found(parsed.table, parsed.where, _sets(parsed.table))
 
 
@@ -192,7 +194,7 @@ def _pick(names: Sequence[str], given: Mapping[str, str | None], source: str) ->
         if name is None and role == "item":
             raise DataError(
                 f"{source}: which column holds the item id? None of {listed} has a common name;"
-                " pass item='...' (--item)"
+                " name that column item_id, or pass item='...' to read_items (update: --item)"
             )
         if name is not None:
             picked[role] = name
