@@ -139,22 +139,29 @@ def bench_interests(
 def add_models(kept: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of a set with some models run again; the splits must be the same.
 
+    Differences to the first model stay of those that were run with it only.
+
     Examples
     --------
-    >>> kept = {"seeds": 5, "positives": 9, "found": {"ease": {}}, "trials": [{"model": "ease"}], "models": {"ease": 1}}
-    >>> run = {"seeds": 5, "positives": 9, "found": {"cml": {}}, "trials": [], "models": {"cml": 2}}
+    >>> old = {"NDCG@10": {"mean": 0.3, "difference": {"mean": 0.1}}}
+    >>> kept = {"seeds": 5, "positives": 9, "found": {"ease": {}}, "trials": [], "models": {"ease": old}}
+    >>> run = {"seeds": 5, "positives": 9, "found": {"cml": {}}, "trials": [], "models": {"cml": {}}}
     >>> add_models(kept, run)["models"]
-    {'ease': 1, 'cml': 2}
+    {'ease': {'NDCG@10': {'mean': 0.3}}, 'cml': {}}
     """
     for name in ("seeds", "positives"):
         if kept[name] != run[name]:
             raise ParameterError(f"{name}: {kept[name]:,} in the file, {run[name]:,} now: pass the same, or no --model")
     others = [one for one in kept["trials"] if one["model"] not in run["found"]]
+    models = {
+        name: {metric: {key: figure[key] for key in figure if key != "difference"} for metric, figure in row.items()}
+        for name, row in kept["models"].items()
+    }
     return {
         **run,
         "found": kept["found"] | run["found"],
         "trials": others + run["trials"],
-        "models": kept["models"] | run["models"],
+        "models": models | run["models"],
     }
 
 

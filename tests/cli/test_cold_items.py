@@ -74,7 +74,9 @@ def test_ids_of_the_catalogue_are_called_as_in_the_data(folder, catalogue):
     assert found["new_items"] == 2
     text = (folder / catalogue).read_text()
     (folder / "more.csv").write_text(text.replace("film", "work").replace("9001", "9101"))
-    assert "pass item='...' to read_items (update: --item)" in run("update", "n", "--items", "more.csv", "--out", "o", code=2)
+    assert "pass item='...' to read_items (update: --item)" in run(
+        "update", "n", "--items", "more.csv", "--out", "o", code=2
+    )
     with pytest.warns(UserWarning, match="1 of 2 new items"):
         found = json.loads(run("update", "n", "--items", "more.csv", "--item", "work", "--out", "o", "--json"))
     assert found["new_items"] == 1
