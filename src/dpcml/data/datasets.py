@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from dpcml.data.named_sets import NamedDataset
 from dpcml.data.prepare import OLD_NAMES, Rules
 from dpcml.data.shards import Shards, is_shards
 from dpcml.utils.errors import DataError, DownloadError, DpcmlError, ParameterError, did_you_mean
-from dpcml.utils.files import cache_folder, near_files
+from dpcml.utils.files import cache_folder, locked, near_files
 from dpcml.utils.names import rename_arguments
 
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in total if known
@@ -151,7 +149,7 @@ class DatasetStore:
             if folder := self.locate(name):
                 return folder
             staging.mkdir(parents=True, exist_ok=True)
-            with _locked(self.root):
+            with locked(self.root, patience=None):  # two processes must not write the same partial file
                 if folder := self.locate(name):  # another process was faster
                     return folder
                 for part in dataset.downloads:
@@ -189,17 +187,6 @@ def _check_content(dataset: NamedDataset, folder: Path) -> None:
             f"{dataset.home}: wrong content: expected hash {dataset.content_hash}, found {found};"
             " the download is removed, run it again to start anew"
         )
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder, so that two processes do not write the same partial file."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _check_options(name: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,18 @@ class Rules:
                 raise ParameterError(f"unknown option {name!r}: {did_you_mean(name, known)}")
         return cls(**options)
 
+    def nothing_left(self, n_users: int, most_of_user: int, most_of_item: int) -> str:
+        """Return why no positive is left, and the way out; the most positives of a user and an item were these."""
+        if not most_of_user:
+            least = self.min_rating
+            return "there are no positives" if least is None else f"no rating reaches min_rating={least:g}; lower it"
+        names = ("min_user_interactions", "min_item_interactions", "core")
+        limits = " and ".join(f"{name}={getattr(self, name)}" for name in names if getattr(self, name) > 1)
+        return (
+            f"all {n_users:,} users are filtered out by {limits}: the most active user has {most_of_user} positives,"
+            f" the most popular item {most_of_item}; lower it"
+        )
+
 
 def k_core(data: Interactions, rules: Rules) -> Interactions:
     """Drop users and items with too few positives, again and again until all that are left have enough.
@@ -91,7 +103,7 @@ def k_core(data: Interactions, rules: Rules) -> Interactions:
             break
         keep &= ~drop
     if not keep.any():
-        raise DataError(_nothing_left(data, rules))
+        raise DataError(rules.nothing_left(data.n_users, data.per_user.max(initial=0), data.per_item.max(initial=0)))
     left = data.select(keep)
     some_users, some_items = left.per_user > 0, left.per_item > 0
     done = replace(
@@ -110,18 +122,6 @@ def k_core(data: Interactions, rules: Rules) -> Interactions:
         preparation=done,
         split_hash=data.split_hash,
         low_rated=low if low is not None and low.nnz else None,
-    )
-
-
-def _nothing_left(data: Interactions, rules: Rules) -> str:
-    if not data.n_positives:
-        least = rules.min_rating
-        return "there are no positives" if least is None else f"no rating reaches min_rating={least:g}; lower it"
-    names = ("min_user_interactions", "min_item_interactions", "core")
-    limits = " and ".join(f"{name}={getattr(rules, name)}" for name in names if getattr(rules, name) > 1)
-    return (
-        f"all {data.n_users:,} users are filtered out by {limits}: the most active user has"
-        f" {data.per_user.max()} positives, the most popular item {data.per_item.max()}; lower it"
     )
 
 

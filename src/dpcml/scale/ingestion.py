@@ -270,21 +270,10 @@ def _core(rows: Buckets, n_users: int, rules: Rules) -> tuple[BoolArray, BoolArr
         most = most or (int(per_user.max()), int(per_item.max()))
         enough = per_user >= least_user, per_item >= least_item
         if not (enough[0].any() and enough[1].any()):
-            raise DataError(_nothing_left(rules, n_users, most))
+            raise DataError(rules.nothing_left(n_users, *most))
         if (enough[0] == users).all() and (enough[1] == items).all():
             return users, items
         users, items = enough
-
-
-def _nothing_left(rules: Rules, n_users: int, most: tuple[int, int]) -> str:
-    if not most[0]:
-        return f"no rating reaches min_rating={rules.min_rating:g}; lower it"
-    names = ("min_user_interactions", "min_item_interactions", "core")
-    limits = " and ".join(f"{name}={getattr(rules, name)}" for name in names if getattr(rules, name) > 1)
-    return (
-        f"all {n_users:,} users are filtered out by {limits}: the most active user has {most[0]} positives, the most"
-        f" popular item {most[1]}; lower it"
-    )
 
 
 def _hashes(ids: Array) -> IntArray:

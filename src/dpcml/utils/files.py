@@ -8,6 +8,7 @@ import fcntl
 import glob
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -188,10 +189,11 @@ def _staged(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def locked(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
+def locked(folder: str | Path, *, shared: bool = False, patience: float | None = LOCK_SECONDS) -> Iterator[None]:
     """Hold a lock on a folder; several processes may share it, or one has it alone.
 
-    Where the file system has no locks, or somebody keeps one for longer than `LOCK_SECONDS`, the block runs without.
+    Where the file system has no locks, or somebody keeps one for longer than ``patience`` (seconds; None waits for
+    ever), the block runs without.
 
     Examples
     --------
@@ -199,7 +201,7 @@ def locked(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
     ...     pass
     """
     handle = os.open(folder, os.O_RDONLY)
-    end = time.monotonic() + LOCK_SECONDS
+    end = math.inf if patience is None else time.monotonic() + patience
     try:
         while True:
             try:
