@@ -30,7 +30,7 @@ from dpcml.models.parameters import saved_class
 from dpcml.training.trainer import History
 from dpcml.utils.arrays import Array
 from dpcml.utils.errors import DataError, DpcmlError, ParameterError
-from dpcml.utils.files import atomic_folder, full_path, signed, to_json
+from dpcml.utils.files import atomic_folder, full_path, near_hint, signed, to_json
 from dpcml.utils.packages import version
 from dpcml.utils.saved_files import map_arrays, open_folder, read_arrays
 
@@ -248,7 +248,8 @@ def _opened(folder: str | Path, names: Sequence[str]) -> Iterator[dict[str, Buff
         try:
             files = stack.enter_context(open_folder(folder, names))
         except FileNotFoundError:
-            raise DataError(f"{folder}: there is no such folder; name one that 'dpcml train' or save wrote") from None
+            said = f"{folder}: there is no such folder; name one that 'dpcml train' or save wrote"
+            raise DataError(f"{said}{near_hint(folder, folders=True)}") from None
         except NotADirectoryError:
             raise DataError(f"{folder}: is a file; name the folder of a model") from None
         except (OSError, ValueError) as error:

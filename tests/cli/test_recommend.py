@@ -198,6 +198,8 @@ BAD = [
     (("recommend", "dpcml", "--user", 1, "--history", "2"), "name one of"),
     (("recommend", "dpcml", "--users", "empty.txt", "--out", "a.csv"), "empty.txt: names no user"),
     (("recommend", "dpcml", "--users", "all"), "--users and --out belong together"),
+    (("recommend", "dpcm", "--user", 1), "or save wrote; did you mean '"),
+    (("recommend", "dpcml", "--users", "emty.txt", "--out", "a.csv"), "did you mean 'empty.txt'?"),
     (("recommend", "dpcml", "--user", 1, "--out", "a.csv"), "belong together"),
     (("recommend", "dpcml", "--user", 999), "unknown user '999'"),
     (("recommend", "dpcml", "--user", 1, "-n", 0), "n=0: must be a whole number of at least 1"),

@@ -13,6 +13,7 @@ import typer
 from dpcml.cli.console import AsJson, count_bar, note, print_json, show_table
 from dpcml.cli.options import Address, Engine, Folder, Workers, on_ray
 from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.files import near_hint
 
 if TYPE_CHECKING:
     from dpcml.models import Recommender
@@ -231,7 +232,8 @@ def _read_ids(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # ids may have the other characters that end lines
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); name a text file with one id per line") from None
+        said = f"{path}: cannot be read ({error.strerror}); name a text file with one id per line"
+        raise DataError(f"{said}{near_hint(path)}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: is not UTF-8 text; name a text file with one id per line") from None
     return [line.strip() for line in lines if line.strip()]

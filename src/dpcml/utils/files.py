@@ -323,8 +323,8 @@ def temporary_cache_folder() -> Path:
     return Path("/tmp") / name
 
 
-def near_files(path: str | Path) -> list[str]:
-    """Return the files beside a path that does not exist whose names are similar to its own, most similar first.
+def near_files(path: str | Path, *, folders: bool = False) -> list[str]:
+    """Return the files (or folders) beside a missing path whose names are similar to its own, most similar first.
 
     Examples
     --------
@@ -336,7 +336,19 @@ def near_files(path: str | Path) -> list[str]:
     """
     path = Path(path)
     try:
-        beside = [file.name for file in path.parent.iterdir() if file.is_file()]
+        beside = [file.name for file in path.parent.iterdir() if folders == file.is_dir()]
     except (OSError, ValueError):
         return []
     return [str(path.with_name(name)) for name in difflib.get_close_matches(path.name, beside, n=3)]
+
+
+def near_hint(path: str | Path, *, folders: bool = False) -> str:
+    """Return a question that names the file (or folder) that was probably meant, to be put after an error; or nothing.
+
+    Examples
+    --------
+    >>> near_hint("no/such/folder/ratings.csv")
+    ''
+    """
+    near = near_files(path, folders=folders)
+    return f"; did you mean {near[0]!r}?" if near else ""

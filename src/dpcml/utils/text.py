@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcml.utils.errors import DataError, ParameterError
+from dpcml.utils.files import near_hint
 
 # C0 without tab and line feed, delete, C1, and what turns the direction of a line.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -64,7 +65,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); name a TOML file") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a TOML file{near_hint(path)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{path}: no valid TOML: {error}") from None
 

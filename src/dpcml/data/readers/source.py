@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from dpcml.utils.errors import DataError, ParameterError
-from dpcml.utils.files import near_files
+from dpcml.utils.files import near_hint
 
 HEAD = 65_536  # bytes that formats, separators and headers are guessed from
 # UTF-32 first: its mark begins with that of UTF-16.
@@ -127,8 +127,7 @@ def open_source(path: str | Path, encoding: str | None = None) -> SourceFile:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        near = near_files(path)
-        raise DataError(f"{path}: no such file" + (f"; did you mean {near[0]!r}?" if near else "")) from None
+        raise DataError(f"{path}: no such file{near_hint(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; name a file in it") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
