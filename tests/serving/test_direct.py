@@ -58,13 +58,13 @@ def test_slow_lists_are_made_on_a_thread(made, loaded):
 
 def test_one_late_list_does_not_send_all_others_to_the_thread(loaded):
     times = direct._ListTimes()
-    asked = [direct._Asked(loaded, 0, PLAIN, None)]
+    asked = [direct._Request(loaded, 0, PLAIN, None)]
     assert times.expected(asked) == float("inf")
     times.add(loaded, PLAIN, 1, 0.001)
     times.add(loaded, PLAIN, 1, 0.100)
     assert times.expected(asked) == 0.001
     assert times.expected(asked * 3) == pytest.approx(0.003)
-    assert times.expected([direct._Asked(loaded, 0, PLAIN._replace(explain=True), None)]) == float("inf")
+    assert times.expected([direct._Request(loaded, 0, PLAIN._replace(explain=True), None)]) == float("inf")
 
 
 def test_lists_that_arrive_together_are_made_together(made, loaded):
