@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.mix import ranks_of_lists
+from benchmarks.workloads import fitted, with_seed
 from dpcml.data.interactions import Interactions
 from dpcml.evaluation import diversity, groups, metrics
 from dpcml.models import create
@@ -21,7 +22,7 @@ from dpcml.retrieval.rerank import pool_size
 from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.packages import require, version
 
-MODELS = ("ease", "ials", "cml", "dpcml")
+MODELS = ("ease", "ials", "cml", "dpcml", "blend")
 METHODS = {  # re-ranker, and what it takes as interests
     "minority": ("minority", "categories"),
     "minority, vectors": ("minority", "interests"),
@@ -120,12 +121,16 @@ def _run(
     held = test if part == "test" else valid
     users = np.flatnonzero(held.per_user)
     seen = train.csr + valid.csr if part == "test" else train.csr
-    fitted = {name: _fitted(name, train, valid if part == "test" else None, seed, settings) for name in models}
-    vectors = [model for model in fitted.values() if isinstance(model, MultiInterest)]
+    ready, known = dict[str, Recommender](), list[Recommender]()
+    for name in sorted(models, key=lambda name: name != "blend"):  # its members first
+        wanted = with_seed(create(name, **settings.get(name, {})), seed)
+        ready[name] = fitted(wanted, train, valid if part == "test" else None, known)
+        known += getattr(ready[name], "members_", [])
+    vectors = [model for model in ready.values() if isinstance(model, MultiInterest)]
     aspects: dict[str, Aspects] = {"categories": CategoryAspects(groups.attributes_of(train), train.csr[users])}
     if vectors:
         aspects["interests"] = vectors[-1].aspects(UserBatch.known(train, users), "interests")
-    for name, model in fitted.items():
+    for name, model in ready.items():
         batch = UserBatch(sparse.csr_array(seen[users]), users)
         lists = model.top_items(batch, pool_size(n))
         for method, (reranker, by) in METHODS.items():
@@ -134,15 +139,6 @@ def _run(
             for mix in np.linspace(0, 1, steps):
                 items, _ = mixed_lists(aspects[by], lists.items, lists.scores, n, float(mix), reranker)
                 yield (name, method, round(float(mix), 6)), _figures(items, users, train, held, n)
-
-
-def _fitted(
-    name: str, train: Interactions, valid: Interactions | None, seed: int, settings: Mapping[str, Mapping[str, Any]]
-) -> Recommender:
-    model = create(name, **settings.get(name, {}))
-    if "random_state" in model.get_params():
-        model.set_params(random_state=seed)
-    return model.fit(train, valid)
 
 
 def _figures(lists: IntArray, users: IntArray, train: Interactions, held: Interactions, n: int) -> dict[str, float]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.intervals import bootstrap_means, interval
+from benchmarks.workloads import fitted, with_seed
 from dpcml.data.datasets import load_dataset
 from dpcml.data.interactions import Interactions
 from dpcml.data.split import Split
@@ -106,10 +107,8 @@ def bench_interests(
                     rows = search(name, parts, [found[name], *SEARCH[name][: trials - 1]])
                     tried += rows
                     found[name] = max(rows, key=lambda row: row["validation"])["parameters"]
-                wanted = _seeded(create(name, **found[name]), seed)
-                model = next((one for one in members if one.identity() == wanted.identity()), None)
-                if model is None:
-                    model = wanted.fit(parts.train, valid=parts.valid)
+                wanted = with_seed(create(name, **found[name]), seed)
+                model = fitted(wanted, parts.train, parts.valid, members)
                 members += getattr(model, "members_", [])
             except MissingExtraError as error:
                 skipped[name] = str(error)
@@ -170,14 +169,10 @@ def search(name: str, parts: Split, settings: Sequence[dict[str, Any]]) -> list[
     assert parts.valid is not None
     rows = []
     for parameters in settings:
-        model = _seeded(create(name, **parameters), 0).fit(parts.train, valid=parts.valid)
+        model = with_seed(create(name, **parameters), 0).fit(parts.train, valid=parts.valid)
         value = validation(model, parts.train, parts.valid, "NDCG@5")
         rows.append({"model": name, "parameters": parameters, "validation": value})
     return rows
-
-
-def _seeded(model: Recommender, seed: int) -> Recommender:
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
 
 
 def _evaluate(model: Any, parts: Split) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from dpcml.data.datasets import DatasetStore, load_dataset
 from dpcml.data.interactions import Interactions
 from dpcml.data.synthetic import planted
-from dpcml.models import create
+from dpcml.models import Recommender, create
 from dpcml.models.multi_interest import MultiInterest
 from dpcml.training.engine import Engine, TrainConfig
 from dpcml.training.init import INITS
@@ -59,6 +60,35 @@ def sized_data(positives: int, n_items: int | None = None) -> Interactions:
     """
     items = n_items or round(SMALLEST[1] * (positives / SMALLEST[0]) ** 0.5)
     return planted(max(1, positives // POSITIVES_PER_USER), items, positives=POSITIVES_PER_USER).data
+
+
+def fitted(
+    wanted: Recommender, train: Interactions, valid: Interactions | None, known: Sequence[Recommender] = ()
+) -> Recommender:
+    """Return a model fitted, with its random state, on some data: one that is known, if it is the same.
+
+    Members of a blend need not be fitted twice.
+
+    Examples
+    --------
+    >>> data = planted(50, 40, seed=1).data
+    >>> once = fitted(create("itemknn"), data, None)
+    >>> fitted(create("itemknn"), data, None, [once]) is once
+    True
+    """
+    same = (one for one in known if one.identity() == wanted.identity())
+    return next(same, None) or wanted.fit(train, valid)
+
+
+def with_seed(model: Recommender, seed: int) -> Recommender:
+    """Return the model with a random state, if it takes one.
+
+    Examples
+    --------
+    >>> with_seed(create("cml"), 3).random_state
+    3
+    """
+    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
 
 
 def multi_interest_model(name: str, **parameters: Any) -> MultiInterest:

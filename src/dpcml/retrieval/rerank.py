@@ -15,7 +15,7 @@ from dpcml.utils.arrays import BoolArray, FloatArray, IntArray
 from dpcml.utils.names import Registry
 
 POOL = 100  # candidates of a short list
-STRENGTH = 5.0  # bonus at mix=1, in standard deviations of the candidates' scores
+STRENGTH = 5.0  # largest bonus at mix=1, in standard deviations of the candidates' scores
 FAMILIAR = 0.05  # share in the history at which an interest counts half as known
 SMOOTHING = 0.01  # share of the history in a list's shares, so that the divergence is finite (Steck, 2018)
 
@@ -125,10 +125,13 @@ def rerank(
 
 @RERANKERS.register("minority")
 def minority(candidates: CandidateLists, n: int, mix: float) -> IntArray:
-    """Choose by score plus a bonus for items of the user's smaller interests.
+    """Choose greedily by score plus a bonus for items of the user's smaller interests.
 
-    The bonus is ``5 mix b`` standard deviations of the candidates' scores, where b is the `minority_weight` of an item.
-    The larger ``mix``, the larger the sum of b over the list; and no list with a sum as large has better scores.
+    The bonus is at most ``5 mix^2`` standard deviations of the candidates' scores. It is that times the
+    `minority_weight` of an item, in which each interest c of the list so far counts less: its familiarity is
+    multiplied by ``1 - (1 - mix) a_jc`` for each item j that is already in the list, where a are affinities. So a
+    little room goes to interests that the list does not serve yet, and much room to all smaller interests: at
+    ``mix=1`` no list with as large a sum of weights has better scores.
 
     Returns
     -------
@@ -139,11 +142,20 @@ def minority(candidates: CandidateLists, n: int, mix: float) -> IntArray:
     --------
     >>> affinity = np.array([[[1, 0], [1, 0], [0, 1]]])
     >>> ann = CandidateLists(np.array([[4, 5, 6]]), np.array([[3.0, 2.0, 1.0]]), affinity, np.array([[0.8, 0.2]]))
-    >>> minority(ann, 2, 0.2).tolist(), minority(ann, 2, 0.5).tolist(), minority(ann, 2, 1.0).tolist()
+    >>> minority(ann, 2, 0.5).tolist(), minority(ann, 2, 0.7).tolist(), minority(ann, 2, 1.0).tolist()
     ([[0, 1]], [[0, 2]], [[2, 0]])
     """
-    value = candidates.standard_scores + STRENGTH * mix * minority_weight(candidates)
-    return np.asarray(np.argsort(-value, axis=1, kind="stable")[:, :n])
+    scores, bonus = candidates.standard_scores, STRENGTH * mix**2 * (1 - _typicality(candidates))
+    known = candidates.shares.any(axis=0)  # of many categories, a user has few
+    relative, familiar = _relative_affinity(candidates)[:, :, known], _familiarity(candidates.shares[:, known])
+
+    def value() -> FloatArray:
+        return np.asarray(scores + bonus * _largest(relative, familiar))
+
+    def add(chosen: FloatArray) -> None:
+        np.multiply(familiar, 1 - (1 - mix) * chosen[:, known], out=familiar)
+
+    return _greedy(candidates, n, value, add)
 
 
 def minority_weight(candidates: CandidateLists) -> FloatArray:
@@ -161,18 +173,30 @@ def minority_weight(candidates: CandidateLists) -> FloatArray:
     >>> minority_weight(ann).round(6).tolist()
     [[0.0, 0.0, 0.6, 0.0]]
     """
-    shares = candidates.shares
-    largest = shares.max(axis=1, initial=0, keepdims=True)
-    typical = _by_affinity(candidates.affinity, shares / np.where(largest > 0, largest, 1))
-    familiar = _by_affinity(candidates.affinity, shares / (shares + FAMILIAR))
-    return np.asarray(familiar * (1 - typical))
+    familiar = _largest(_relative_affinity(candidates), _familiarity(candidates.shares))
+    return np.asarray(familiar * (1 - _typicality(candidates)))
 
 
-def _by_affinity(affinity: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the largest weight over interests, each times the affinity relative to an item's largest; (users, m)."""
-    nearest = affinity.max(axis=2, initial=0)
-    found = (affinity * weights[:, None]).max(axis=2, initial=0)
-    return np.asarray(found / np.where(nearest > 0, nearest, 1))
+def _typicality(candidates: CandidateLists) -> FloatArray:
+    """Return the largest share of an item's interests, relative to the user's largest; shape (users, m)."""
+    largest = candidates.shares.max(axis=1, initial=0, keepdims=True)
+    return _largest(_relative_affinity(candidates), candidates.shares / np.where(largest > 0, largest, 1))
+
+
+def _familiarity(shares: FloatArray) -> FloatArray:
+    """Return how well a user knows each interest, from 0 to 1; shape (users, interests)."""
+    return np.asarray(shares / (shares + FAMILIAR), dtype=np.float64)
+
+
+def _relative_affinity(candidates: CandidateLists) -> FloatArray:
+    """Return affinities relative to an item's largest; shape (users, m, interests)."""
+    largest = candidates.affinity.max(axis=2, initial=0, keepdims=True)
+    return np.asarray(candidates.affinity / np.where(largest > 0, largest, 1))
+
+
+def _largest(affinity: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the largest product of an item's affinity and the user's weight over all interests; shape (users, m)."""
+    return np.asarray((affinity * weights[:, None]).max(axis=2, initial=0))
 
 
 @RERANKERS.register("xquad")
