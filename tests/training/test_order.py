@@ -89,3 +89,34 @@ def test_runs_are_even_over_groups_too():
     for first in range(0, len(found) - 256, 256):
         counts = np.bincount(found[first : first + 256], minlength=GROUPS)
         assert (np.abs(counts - 256 * share) <= 6).all()
+
+
+@pytest.mark.parametrize("max_user_run", [1, 4])
+def test_many_users_come_in_blocks_that_every_epoch_visits_in_another_order(max_user_run, monkeypatch):
+    alone = drawn(numbered(USERS, max_user_run=max_user_run), 5)
+    monkeypatch.setattr("dpcml.training.order.BLOCKS_FROM", 2000)
+    monkeypatch.setattr("dpcml.training.order.USERS_PER_BLOCK", 500)
+    monkeypatch.setattr("dpcml.training.order.STRETCH", 50)
+    order = numbered(USERS, max_user_run=max_user_run)
+    visited = []
+    for key in range(20):
+        found = drawn(order, key)
+        assert np.sort(found).tolist() == list(range(len(USERS)))
+        blocks = USERS[found] // 50 % 4
+        starts = np.flatnonzero(np.diff(blocks, prepend=-1))
+        assert len(starts) == 4, "each block is visited once, as a whole"
+        visited.append(tuple(blocks[starts].tolist()))
+    assert len(set(visited)) > 5
+    assert drawn(order, 5).tolist() == drawn(numbered(USERS, max_user_run=max_user_run), 5).tolist() != alone.tolist()
+
+
+def test_batches_of_a_block_have_their_share_of_each_group(monkeypatch):
+    monkeypatch.setattr("dpcml.training.order.BLOCKS_FROM", 2000)
+    monkeypatch.setattr("dpcml.training.order.USERS_PER_BLOCK", 1000)
+    found = drawn(numbered(USERS), 3)
+    half = len(found) // 2 - 300  # of one block
+    of = groups_of(USERS[found])[:half]
+    share = np.bincount(of, minlength=GROUPS) / len(of)
+    for first in range(0, half - 256, 256):
+        counts = np.bincount(of[first : first + 256], minlength=GROUPS)
+        assert (np.abs(counts - 256 * share) <= 4).all()

@@ -9,6 +9,9 @@ from dpcml.kernels.random import mixed, shuffle
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.threads import over_rows
 
+USERS_PER_BLOCK = 2**13  # their vectors and moments are some 50 MB: caches and address translation serve them well
+BLOCKS_FROM = 2**16  # users; data with fewer is one block
+STRETCH = 2**9  # consecutive users that share a block: their vectors lie next to each other
 MIN_RUNS = 8  # a user's positives are split into at least this many runs, if there are as many positives
 MAX_DEFAULT_RUN = 4  # longer runs were hardly faster
 PARALLEL_FROM = 2**19  # positives; waking other threads takes longer than shuffling fewer
@@ -23,6 +26,9 @@ class Order:
 
     Positives may come in runs of one user, so that the user's vectors are loaded and updated once per run. Which
     positives share a run changes from epoch to epoch.
+
+    Where there are many users, an epoch visits one block of them after the other, in an order that changes, so that
+    the vectors in use are near in memory. Items see a sample of all users in each block.
 
     Parameters
     ----------
@@ -42,22 +48,11 @@ class Order:
     """
 
     def __init__(self, users: IntArray, items: IntArray, max_user_run: int = 1, n_threads: int = 1) -> None:
-        self._max_user_run = max_user_run
-        self._threads = n_threads if len(users) >= PARALLEL_FROM else 1
-        groups = groups_of(users)
-        grouped = np.argsort(groups, kind="stable")
-        index = np.int32 if len(users) < 2**31 else np.int64
-        user_starts, run_starts = _runs(users[grouped], max_user_run)
-        sizes = np.bincount(groups[grouped[run_starts[:-1]]], minlength=GROUPS)
-        self._starts = np.concatenate([[0], sizes.cumsum()])
-        rank = np.arange(sizes.sum()) - np.repeat(self._starts[:-1], sizes)
-        self._places = np.argsort((rank + 0.5) / np.repeat(sizes, sizes), kind="stable").astype(index)
-        if max_user_run == 1:
-            self._values = _as_int64(np.stack([users[grouped], items[grouped]], axis=1))
-        else:
-            self._values, self._user_starts = items[grouped], user_starts
-            self._run_starts, self._run_users = run_starts.astype(index), users[grouped[run_starts[:-1]]]
-        self._shuffled = np.empty_like(self._values)
+        rows = _blocks_of_users(users)
+        self._threads = n_threads
+        within = n_threads if len(rows) == 1 else 1  # all threads shuffle one block, or each shuffles some
+        self._blocks = [_Block(users[some], items[some], max_user_run, within) for some in rows]
+        self._sizes = np.array([len(block) for block in self._blocks])
 
     def draw(self, key: np.uint64, out: IntArray | None = None) -> IntArray:
         """Return user and item of each positive in the random order given by ``key``.
@@ -75,7 +70,46 @@ class Order:
         IntArray
             int32 of shape (positives, 2).
         """
-        pairs = np.empty((len(self._values), 2), dtype=np.int32) if out is None else out
+        pairs = np.empty((self._sizes.sum(), 2), dtype=np.int32) if out is None else out
+        visited = _shuffled(len(self._blocks), key)
+        starts = np.concatenate([[0], self._sizes[visited].cumsum()])
+
+        def draw(first: int, last: int) -> None:
+            for place in range(first, last):
+                number = visited[place]
+                block_key = key ^ mixed(np.uint64(number))  # of the first block it is the key
+                self._blocks[number].draw(block_key, pairs[starts[place] : starts[place + 1]])
+
+        over_rows(draw, len(visited), self._threads)
+        return pairs
+
+
+class _Block:
+    """Random orders of the positives of some users, see `Order`."""
+
+    def __init__(self, users: IntArray, items: IntArray, max_user_run: int, n_threads: int) -> None:
+        self._max_user_run = max_user_run
+        self._threads = n_threads if len(users) >= PARALLEL_FROM else 1
+        groups = groups_of(users)
+        grouped = np.argsort(groups, kind="stable")
+        index = np.int32 if len(users) < 2**31 else np.int64
+        user_starts, run_starts = _runs(users[grouped], max_user_run)
+        sizes = np.bincount(groups[grouped[run_starts[:-1]]], minlength=GROUPS)
+        self._starts = np.concatenate([[0], sizes.cumsum()])
+        rank = np.arange(sizes.sum()) - np.repeat(self._starts[:-1], sizes)
+        self._places = np.argsort((rank + 0.5) / np.repeat(sizes, sizes), kind="stable").astype(index)
+        if max_user_run == 1:
+            self._values = _as_int64(np.stack([users[grouped], items[grouped]], axis=1))
+        else:
+            self._values, self._user_starts = items[grouped], user_starts
+            self._run_starts, self._run_users = run_starts.astype(index), users[grouped[run_starts[:-1]]]
+        self._shuffled = np.empty_like(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def draw(self, key: np.uint64, pairs: IntArray) -> None:
+        """Write user and item of each positive in the random order given by ``key``."""
         values = self._shuffled
         np.copyto(values, self._values)
         if self._max_user_run == 1:
@@ -87,7 +121,6 @@ class Order:
             spread = self._spread(runs, np.empty_like(runs))
             self._shuffle(values, self._user_starts, mixed(key))
             self._write_runs(values, spread, pairs)
-        return pairs
 
     def _shuffle(self, values: IntArray, starts: IntArray, key: np.uint64) -> None:
         """Shuffle the values within each segment ``starts[g]:starts[g + 1]``."""
@@ -105,6 +138,31 @@ class Order:
         over_rows(
             lambda start, stop: write_runs(users, items, starts, runs, ends, out, start, stop), len(runs), self._threads
         )
+
+
+def _blocks_of_users(users: IntArray) -> list[IntArray | slice]:
+    """Return the rows of the positives of each block of users: stretches of consecutive users, dealt in turn.
+
+    Examples
+    --------
+    >>> _blocks_of_users(np.arange(9))
+    [slice(None, None, None)]
+    """
+    n_users = int(users[-1]) + 1 if len(users) else 0
+    if n_users < BLOCKS_FROM:
+        return [slice(None)]
+    n_blocks = n_users // USERS_PER_BLOCK
+    blocks = (users // STRETCH % n_blocks).astype(np.int32)
+    sizes = np.bincount(blocks, minlength=n_blocks)
+    return [*np.split(np.argsort(blocks, kind="stable"), sizes.cumsum()[:-1])]
+
+
+def _shuffled(n: int, key: np.uint64) -> IntArray:
+    """Return the numbers below ``n`` in random order."""
+    numbers = np.arange(n)
+    if n > 1:
+        shuffle(numbers, np.array([0, n]), mixed(key))
+    return numbers
 
 
 def _as_int64(pairs: IntArray) -> IntArray:
