@@ -21,6 +21,7 @@ import psutil
 from scipy.optimize import nnls
 
 from benchmarks.isolated import run_child
+from dpcml.training.order import block_count
 from dpcml.utils.arrays import FloatArray
 
 SIZES = (10**5, 10**6, 10**7)
@@ -125,8 +126,12 @@ def _first_shape(point: dict[str, Any]) -> bool:
 
 
 def _features(point: dict[str, Any]) -> FloatArray:
-    """Return what the processor time of a positive depends on: a constant, C d, and how far vectors exceed caches."""
-    size = (point["users"] * point["vectors"] + point["items"]) * point["dim"]
+    """Return what the processor time of a positive depends on: a constant, C d, and how far vectors exceed caches.
+
+    Of the users, the vectors of one block are in use at a time.
+    """
+    users = point["users"] / block_count(point["users"])
+    size = (users * point["vectors"] + point["items"]) * point["dim"]
     work = point["vectors"] * point["dim"]
     return np.array([1.0, work, work * max(np.log10(size / 1e5), 0.0)])
 

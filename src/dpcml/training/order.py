@@ -140,6 +140,17 @@ class _Block:
         )
 
 
+def block_count(n_users: int) -> int:
+    """Return in how many blocks an epoch visits the users.
+
+    Examples
+    --------
+    >>> block_count(60_000), block_count(1_000_000)
+    (1, 122)
+    """
+    return 1 if n_users < BLOCKS_FROM else n_users // USERS_PER_BLOCK
+
+
 def _blocks_of_users(users: IntArray) -> list[IntArray | slice]:
     """Return the rows of the positives of each block of users: stretches of consecutive users, dealt in turn.
 
@@ -148,10 +159,9 @@ def _blocks_of_users(users: IntArray) -> list[IntArray | slice]:
     >>> _blocks_of_users(np.arange(9))
     [slice(None, None, None)]
     """
-    n_users = int(users[-1]) + 1 if len(users) else 0
-    if n_users < BLOCKS_FROM:
+    n_blocks = block_count(int(users[-1]) + 1 if len(users) else 0)
+    if n_blocks == 1:
         return [slice(None)]
-    n_blocks = n_users // USERS_PER_BLOCK
     blocks = (users // STRETCH % n_blocks).astype(np.int32)
     sizes = np.bincount(blocks, minlength=n_blocks)
     return [*np.split(np.argsort(blocks, kind="stable"), sizes.cumsum()[:-1])]
