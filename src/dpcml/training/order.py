@@ -9,7 +9,7 @@ from dpcml.kernels.random import mixed, shuffle
 from dpcml.utils.arrays import IntArray
 from dpcml.utils.threads import over_rows
 
-USERS_PER_BLOCK = 2**13  # their vectors and moments are some 50 MB: caches and address translation serve them well
+USERS_PER_BLOCK = 2**11  # their vectors and moments are some 10 MB: caches and address translation serve them well
 BLOCKS_FROM = 2**16  # users; data with fewer is one block
 STRETCH = 2**9  # consecutive users that share a block: their vectors lie next to each other
 MIN_RUNS = 8  # a user's positives are split into at least this many runs, if there are as many positives
@@ -146,7 +146,7 @@ def block_count(n_users: int) -> int:
     Examples
     --------
     >>> block_count(60_000), block_count(1_000_000)
-    (1, 122)
+    (1, 488)
     """
     return 1 if n_users < BLOCKS_FROM else n_users // USERS_PER_BLOCK
 
