@@ -22,6 +22,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
+from scipy.stats import ttest_ind
+
 ROOT = Path(__file__).resolve().parents[1]
 BENCH = ROOT / "results" / "bench"
 TRIALS = ROOT / "results" / "research" / "trials.csv"
@@ -547,21 +550,27 @@ def _ray_accuracy_of(one: dict[str, Any]) -> str:
             row["workers"] or "one process",
             row["sync_every"] or "",
             *(f"{row['mean'][metric]:.4f}" for metric in metrics),
-            *(
-                f"{row['mean'][metric] / alone['mean'][metric] - 1:+.1%}" if row["workers"] else ""
-                for metric in metrics
-            ),
+            *(_against(row[metric], alone[metric]) if row["workers"] else "" for metric in metrics),
         ]
         for row in one["rows"]
     ]
-    spread = " and ".join(f"{alone['seed_deviation'][metric] / alone['mean'][metric]:.1%}" for metric in metrics)
+    # of all rows: that of a single row is a rough estimate
+    deviations = {metric: np.sqrt(np.mean([np.var(row[metric], ddof=1) for row in one["rows"]])) for metric in metrics}
+    spread = " and ".join(f"{deviations[metric] / alone['mean'][metric]:.1%}" for metric in metrics)
     head = ["workers", "batches between exchanges", *metrics, *(f"{metric} against one process" for metric in metrics)]
     note = (
-        f"{one['data']}: {one['users']:,} users, {one['items']:,} items; means of {one['seeds']} seeds,"
-        f" {one['protocol']} protocol, DPCML with its defaults. Seeds of one process"
-        f" differ by {spread} (standard deviation)."
+        f"{one['data']}: {one['users']:,} users, {one['items']:,} items; means of {one['seeds']} seeds, differences"
+        f" with 95 % intervals (Welch), {one['protocol']} protocol, DPCML with its defaults. Seeds of one"
+        f" setting differ by {spread} (standard deviation)."
     )
     return table(head, rows) + source("ray-accuracy", note)
+
+
+def _against(values: list[float], others: list[float]) -> str:
+    """Return how much the mean is above that of the others, in per cent of it, with its interval."""
+    low, high = ttest_ind(values, others, equal_var=False).confidence_interval(0.95)
+    mean = np.mean(others)
+    return f"{(low + high) / 2 / mean:+.1%} ± {(high - low) / 2 / mean:.1%}"
 
 
 def ray_faults() -> str:

@@ -152,3 +152,14 @@ def test_a_line_with_more_fields_than_the_first(tmp_path):
     packed = tmp_path / "likes.csv.gz"
     packed.write_bytes(gzip.compress(file.read_bytes()))
     assert refused([packed], tmp_path) == f"{packed}, {rule}"
+
+
+def test_an_empty_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"likes-1\.csv: the file is empty"):
+        streamed(text(tmp_path, "user,item\n1,2\n", ""), tmp_path)
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_parquet_takes_no_word_on_its_header(tmp_path, header):
+    with pytest.raises(DataError, match=rf"header={header}: .*likes-0\.parquet is Parquet"):
+        streamed(parquet(tmp_path, [1, 2]), tmp_path, header=header)

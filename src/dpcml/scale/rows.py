@@ -37,6 +37,8 @@ class FileRows:
         for file in self.files:
             if not file.is_file():
                 raise DataError(f"{file}: there is no such file")
+            if self.header is not None and _is_parquet(file):
+                raise DataError(f"header={self.header}: {file} is Parquet, whose columns have names; leave it out")
             with file.open("rb") as opened:
                 if is_json(opened.read(SNIFFED).decode("utf-8", errors="replace").lstrip("\ufeff")):
                     raise DataError(f"{file}: is JSON; ingest reads Parquet and CSV: write one of them")
@@ -47,7 +49,7 @@ class FileRows:
         first = self.files[0]
         with self._reading(first):
             names = self._names(first)
-            given, guessed = self._by_position(names) if self._headless(first) else (self.given, ())
+            given, guessed = self._by_position(names) if self.header is False else (self.given, ())
         found, notes = assign_columns(names, {**given, "time": ""}, str(first))
         return found, (*guessed, *notes)
 
@@ -56,15 +58,12 @@ class FileRows:
         """Names of the columns by role."""
         return self._assigned[0]
 
-    def _headless(self, file: Path) -> bool:
-        return self.header is False and not _is_parquet(file)
-
     def _names(self, file: Path) -> list[str]:
         """Return the names of all columns as the file has them: polars would rename one that occurs twice."""
         rows = self._scan(file)
         if _is_parquet(file):
             return rows.collect_schema().names()
-        if self._headless(file):
+        if self.header is False:
             return [f"column_{place + 1}" for place in range(len(rows.collect_schema()))]
         first = self._scan_text(file, header=False).head(1).collect().row(0)
         return [(name or "").strip() for name in first]
@@ -139,6 +138,8 @@ class FileRows:
         """Turn errors of polars into those of a file."""
         try:
             yield
+        except pl.exceptions.NoDataError:
+            raise DataError(f"{file}: the file is empty") from None
         except pl.exceptions.PolarsError as error:
             said = " ".join(str(error).split())[:300]
             if "truncate_ragged_lines" in said:
