@@ -381,7 +381,8 @@ def mix() -> str:
         "coverage@10": "coverage@10",
     }
     rows = [[f"{row['mix']:g}", *(f"{row[name]:.3f}" for name in names)] for row in f["dial"]]
-    none, some, full = f["dial"][0], f["dial"][1], f["dial"][-1]
+    none, full = f["dial"][0], f["dial"][-1]
+    some = next(row for row in f["dial"] if row["mix"] >= 0.5)
 
     def change(row: dict[str, float], name: str) -> str:
         return f"{100 * (row[name] / none[name] - 1):+.1f} %"
