@@ -13,7 +13,7 @@ import typer
 
 from dpcml.cli import Commands
 from dpcml.cli.console import AsJson, note, print_json
-from dpcml.cli.options import Data, Threads
+from dpcml.cli.options import Data, Threads, parse_settings
 from dpcml.utils.errors import ParameterError
 from dpcml.utils.files import write_text
 from dpcml.utils.text import text_table
@@ -248,6 +248,10 @@ def scale_accuracy(
     powers: Annotated[
         str, typer.Option(help="How movements are added up, with commas: 0 is the sum, 1 the mean of the workers.")
     ] = "0.5",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of DPCML in place of its default."),
+    ] = None,
     seeds: Seeds = 3,
     out: Out = None,
     as_json: AsJson = False,
@@ -255,12 +259,12 @@ def scale_accuracy(
     """Train on several Ray workers: accuracy against the interval of exchange, beside that of one process."""
     from benchmarks.scale_accuracy import METRICS, bench_scale_accuracy
 
-    counts = [int(part) for part in workers.split(",")]
+    counts, changes = [int(part) for part in workers.split(",")], parse_settings(settings or ())
     shares, roots = ([float(part) for part in text.split(",")] for text in (intervals, powers))
     found = set_by_set(
         "scale-accuracy",
         data or ["planted"],
-        lambda name: bench_scale_accuracy(name, workers=counts, intervals=shares, powers=roots, seeds=seeds),
+        lambda name: bench_scale_accuracy(name, workers=counts, intervals=shares, powers=roots, seeds=seeds, **changes),
         out,
     )
     if finish(found, None, as_json):

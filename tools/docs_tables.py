@@ -559,9 +559,11 @@ def _ray_accuracy_of(one: dict[str, Any]) -> str:
     deviations = {metric: np.sqrt(np.mean([np.var(row[metric], ddof=1) for row in one["rows"]])) for metric in metrics}
     spread = " and ".join(f"{deviations[metric] / alone['mean'][metric]:.1%}" for metric in metrics)
     head = ["workers", "batches between exchanges", *metrics, *(f"{metric} against one process" for metric in metrics)]
+    changes = ", ".join(f"{name}={value}" for name, value in one["changes"].items())
+    model = f"DPCML with {changes or 'its defaults'}"
     note = (
         f"{one['data']}: {one['users']:,} users, {one['items']:,} items; means of {one['seeds']} seeds, differences"
-        f" with 95 % intervals (Welch), {one['protocol']} protocol, DPCML with its defaults. Seeds of one"
+        f" with 95 % intervals (Welch), {one['protocol']} protocol, {model}. Seeds of one"
         f" setting differ by {spread} (standard deviation)."
     )
     return table(head, rows) + source("ray-accuracy", note)
