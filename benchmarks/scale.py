@@ -31,7 +31,7 @@ FILE_ROWS = 10**7  # rows of a Parquet file
 SHAPES = ((5, 100), (2, 100), (5, 50))  # C and d; the first is that of all sizes
 SMALL = 10**6  # sizes up to here are measured in all shapes
 FITTED = 10**7  # sizes up to here fit the model of the cost, larger ones check it
-EPOCHS = 3  # of a fit with and without Ray
+EPOCHS = 10  # of a fit with and without Ray; most trainings have more, and a worker starts once
 
 
 @dataclass(frozen=True)
