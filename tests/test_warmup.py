@@ -101,6 +101,13 @@ def test_another_numba_or_source_asks_for_another_mark(monkeypatch):
     assert warmup.mark_file("engine") != before
 
 
+def test_the_folder_of_kernels_need_not_exist_yet(started, monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new" / "kernels"))
+    assert warmup.mark_file("engine").parent == tmp_path / "new" / "kernels"
+    assert warmup.start_warmup()
+    assert len(started) == 2
+
+
 def test_a_kernel_that_is_expected_starts_no_further_process(monkeypatch):
     kernels = [minibatch_kernel(*options) for options in warmup._engines(warmup._default_models())]
     assert kernels

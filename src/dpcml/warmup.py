@@ -135,7 +135,7 @@ def _engines(models: Sequence[Recommender]) -> Iterator[tuple[int, int, int, str
 
 
 def mark_file(part: str) -> Path | None:
-    """Return the file beside the compiled kernels that says that those of a part are there; None without a folder.
+    """Return the file beside the compiled kernels that says that those of a part are there; None without a place.
 
     Its name depends on what compiled code depends on, but for the processor, which takes long to ask for.
     """
@@ -143,7 +143,11 @@ def mark_file(part: str) -> Path | None:
     known = f"{sys.version} {version('numba')}".encode()
     named = os.environ.get("NUMBA_CACHE_DIR")
     for folder in (Path(named) if named else None, PACKAGE / "kernels" / "__pycache__", cache_folder() / "kernels"):
-        if folder is not None and folder.is_dir() and os.access(folder, os.W_OK):
+        if folder is None:
+            continue
+        with suppress(OSError):  # Numba makes it too
+            folder.mkdir(parents=True, exist_ok=True)
+        if folder.is_dir() and os.access(folder, os.W_OK):
             return folder / f"{part}-{zlib.crc32(sources + known):08x}.compiled"
     return None
 
