@@ -12,6 +12,7 @@ from dpcml.evaluation.evaluate import evaluate
 from dpcml.models import create
 from dpcml.scale import RayRunner
 from dpcml.scale.collective import POWER
+from dpcml.scale.runner import share_of_batch
 from dpcml.utils.cluster import ray_session
 from dpcml.workflow import DataSource
 
@@ -62,7 +63,8 @@ def bench_scale_accuracy(
     rows = list[dict[str, Any]]()
     with ray_session(cores=max(workers)):
         for count, interval, power in settings:
-            every = max(1, round(interval * n_items / batch))
+            share = share_of_batch(batch, max(count, 1), split.train.n_positives)
+            every = max(1, round(interval * n_items / share))
             values: dict[str, list[float]] = {name: [] for name in METRICS}
             for seed in range(seeds):
                 one = create("dpcml", **changes, random_state=seed, n_threads=1)

@@ -8,9 +8,10 @@ from dpcml import DPCML, EASE, Blend, Interactions, evaluate
 from dpcml.scale import RayRunner, collective
 from dpcml.scale.engine import weight_mean
 from dpcml.scale.init import INITIALIZERS, init_items
-from dpcml.scale.runner import partition
+from dpcml.scale.runner import _job, partition
 from dpcml.scale.worker import TrainingJob, run
 from dpcml.training.init import INITS
+from dpcml.training.trainer import FitOptions
 from dpcml.utils.cluster import START_TRIES
 from dpcml.utils.errors import DataError, MissingExtraError, ParameterError
 from dpcml.utils.packages import version
@@ -226,3 +227,11 @@ def test_a_broken_ray_is_one_line(likes, model, monkeypatch, tmp_path, broken):
 def test_more_cores_than_the_cluster_has(ray_cluster, likes, model):
     with pytest.raises(ParameterError, match="need 15 cores, the cluster has 4"):
         model.set_params(n_threads=3).fit(likes, runner=RayRunner(5))
+
+
+def test_workers_share_a_batch_and_exchange_after_as_many_positives_as_there_are_items():
+    likes = Interactions.from_csr(np.random.default_rng(0).random((60, 512)) < 0.3)
+    jobs = [_job(RayRunner(workers), DPCML(dim=8, batch_size=256), likes, None, FitOptions(), 1) for workers in (1, 4)]
+    assert [job.config.batch_size for job in jobs] == [256, 64]
+    assert [job.sync_every for job in jobs] == [2, 8]
+    assert jobs[0].identity != jobs[1].identity
