@@ -82,8 +82,8 @@ def test_resume_on_ray_needs_the_same_settings(ray_cluster, parts, model, tmp_pa
     whole = model.fit(parts.train, parts.valid, runner=RayRunner(2), **options)
     again = DPCML(**model.get_params()).fit(parts.train, parts.valid, runner=RayRunner(2), resume=True, **options)
     assert same(whole, again)
-    with pytest.raises(ParameterError, match="sync_every=2, this one has 3"):
-        model.fit(parts.train, parts.valid, runner=RayRunner(2, sync_every=3), resume=True, **options)
+    with pytest.raises(ParameterError, match="sync_every=3, this one has 4"):
+        model.fit(parts.train, parts.valid, runner=RayRunner(2, sync_every=4), resume=True, **options)
 
 
 class Pair:
