@@ -53,8 +53,7 @@ def bench_scale_accuracy(
     -------
     dict
         ``rows``: workers, interval, ``sync_every`` in batches, ``sync_power``, and for each metric the values of all
-        seeds, their mean and standard deviation; ``difference`` of the mean to that of one process, in standard
-        deviations of a seed.
+        seeds; ``mean`` of each.
     """
     split = by_ratio(DataSource(data).read(), rng=split_seed)
     model = create("dpcml", **changes)
@@ -63,8 +62,9 @@ def bench_scale_accuracy(
     rows = list[dict[str, Any]]()
     with ray_session(cores=max(workers)):
         for count, interval, power in settings:
-            share = share_of_batch(batch, max(count, 1), split.train.n_positives)
-            every = max(1, round(interval * n_items / share))
+            every = 0
+            if count:
+                every = max(1, round(interval * n_items / share_of_batch(batch, count, split.train.n_positives)))
             values: dict[str, list[float]] = {name: [] for name in METRICS}
             for seed in range(seeds):
                 one = create("dpcml", **changes, random_state=seed, n_threads=1)
@@ -74,7 +74,8 @@ def bench_scale_accuracy(
                 for name in METRICS:
                     values[name].append(report.metrics[name])
             how = {"sync_every": every, "sync_power": power} if count else {"sync_every": None, "sync_power": None}
-            rows.append({"workers": count, "interval": interval, **how, **values})
+            means = {name: statistics.fmean(figures) for name, figures in values.items()}
+            rows.append({"workers": count, "interval": interval, **how, **values, "mean": means})
     return {
         "data": data,
         "users": split.train.n_users,
@@ -84,15 +85,5 @@ def bench_scale_accuracy(
         "protocol": "strict",
         "seeds": seeds,
         "changes": changes,
-        "rows": [{**row, **_against(row, rows[0])} for row in rows],
+        "rows": rows,
     }
-
-
-def _against(row: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
-    """Return means, and how far they are from those of one process, in standard deviations over its seeds."""
-    means = {name: statistics.fmean(row[name]) for name in METRICS}
-    spread = {name: statistics.stdev(alone[name]) if len(alone[name]) > 1 else 0.0 for name in METRICS}
-    apart = {
-        name: (means[name] - statistics.fmean(alone[name])) / spread[name] if spread[name] else None for name in METRICS
-    }
-    return {"mean": means, "difference": apart, "seed_deviation": spread}

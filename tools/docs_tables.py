@@ -19,10 +19,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from statistics import mean
+from statistics import mean, variance
 from typing import Any
 
-import numpy as np
 from scipy.stats import ttest_ind
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -556,8 +555,10 @@ def _ray_accuracy_of(one: dict[str, Any]) -> str:
         for row in one["rows"]
     ]
     # of all rows: that of a single row is a rough estimate
-    deviations = {metric: np.sqrt(np.mean([np.var(row[metric], ddof=1) for row in one["rows"]])) for metric in metrics}
-    spread = " and ".join(f"{deviations[metric] / alone['mean'][metric]:.1%}" for metric in metrics)
+    deviations = [math.sqrt(mean(variance(row[metric]) for row in one["rows"])) for metric in metrics]
+    spread = " and ".join(
+        f"{found / alone['mean'][metric]:.1%}" for found, metric in zip(deviations, metrics, strict=True)
+    )
     head = ["workers", "batches between exchanges", *metrics, *(f"{metric} against one process" for metric in metrics)]
     changes = ", ".join(f"{name}={value}" for name, value in one["changes"].items())
     model = f"DPCML with {changes or 'its defaults'}"
@@ -572,8 +573,8 @@ def _ray_accuracy_of(one: dict[str, Any]) -> str:
 def _against(values: list[float], others: list[float]) -> str:
     """Return how much the mean is above that of the others, in per cent of it, with its interval."""
     low, high = ttest_ind(values, others, equal_var=False).confidence_interval(0.95)
-    mean = np.mean(others)
-    return f"{(low + high) / 2 / mean:+.1%} ± {(high - low) / 2 / mean:.1%}"
+    usual = mean(others)
+    return f"{(low + high) / 2 / usual:+.1%} ± {(high - low) / 2 / usual:.1%}"
 
 
 def ray_faults() -> str:

@@ -137,6 +137,8 @@ def _engines(models: Sequence[Recommender]) -> Iterator[tuple[int, int, int, str
 def mark_file(part: str) -> Path | None:
     """Return the file beside the compiled kernels that says that those of a part are there; None without a place.
 
+    The folder is made if it is not there, as Numba makes it.
+
     Its name depends on what compiled code depends on, but for the processor, which takes long to ask for.
     """
     sources = b"".join(file.read_bytes() for file in sorted((PACKAGE / "kernels").glob("*.py")))
@@ -145,7 +147,7 @@ def mark_file(part: str) -> Path | None:
     for folder in (Path(named) if named else None, PACKAGE / "kernels" / "__pycache__", cache_folder() / "kernels"):
         if folder is None:
             continue
-        with suppress(OSError):  # Numba makes it too
+        with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
         if folder.is_dir() and os.access(folder, os.W_OK):
             return folder / f"{part}-{zlib.crc32(sources + known):08x}.compiled"

@@ -74,7 +74,7 @@ def train(
     sync_every: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Batches between two exchanges of item vectors on Ray; by default items / batch size."
+            min=1, help="A worker's batches between two exchanges of item vectors on Ray; by default items / batch."
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")] = False,
